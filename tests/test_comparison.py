@@ -493,7 +493,8 @@ def test_copies_of_rows_within_a_group_keep_the_interval(rng: np.random.Generato
     copied = compare(labels, four, groups=np.repeat(np.arange(400), 4))
     fooled = compare(labels, four)
     assert copied.brier.pvalue == pytest.approx(once.brier.pvalue)
-    assert copied.high - copied.low == pytest.approx(once.high - once.low, rel=1e-9)
+    # Covariances of the bins are estimated over groups, and are 0 for independent rows.
+    assert copied.high - copied.low == pytest.approx(once.high - once.low, rel=0.015)
     assert fooled.high - fooled.low < 0.8 * (once.high - once.low)
     assert fooled.brier.pvalue < once.brier.pvalue
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import softcal as sc
-from softcal.table.groups import Clusters
+from softcal.table.groups import clusters_of
 from softcal.table.joint import JointTable
 from softcal.table.kernel import Sums
 
@@ -113,8 +113,9 @@ def moved(table: JointTable, by: Callable[[FloatArray], FloatArray]) -> JointTab
         sums: dict[str, Any] = {k: v if k in whole else by(v) for k, v in vars(rel.sums).items()}
         clusters = None
         if rel.clusters is not None:
-            squares = (by(x) for x in (rel.clusters.residual, rel.clusters.weight))
-            clusters = Clusters(rel.clusters.count, *((x + x.T) / 2 for x in squares))
+            own = rel.clusters.sums
+            assert own is not None
+            clusters = clusters_of(own.group, own.place, by(own.values), len(rel.bins))
         return sc.Reliability(rel.bins, Sums(**sums), clusters)
 
     return replace(

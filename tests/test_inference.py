@@ -879,7 +879,9 @@ def test_weights_of_one_size_change_no_limit_of_few_events(rng: np.random.Genera
 def test_notes_mention_groups() -> None:
     y, p = [0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4]
     found = sc.smece_interval(sc.reliability(y, p, groups=[1, 1, 2, 2]))
-    assert found.note == "The interval rests on 2 groups; with fewer than 50 it may be too narrow."
+    assert found.note == (
+        "The effective number of groups is 2.0 of 2. With fewer than 4 the interval may be too narrow."
+    )
     many = np.linspace(0.1, 0.9, 200)
     found = sc.smece_interval(sc.reliability(many - 0.05, many, groups=np.arange(200) // 2))
     assert found.note.startswith("A kind of group too rare to be among these 100 could add up to")

@@ -35,6 +35,10 @@ from .inference.gaps import (
     consistency_band as consistency_band,
     gap_intervals as gap_intervals,
 )
+from .inference.new_group import (
+    new_group as new_group,
+    new_group_interval as new_group_interval,
+)
 from .inference.ordinal import (
     cumulative_smece_interval as cumulative_smece_interval,
     score_interval as score_interval,

@@ -8,6 +8,10 @@ from .comparison import (
     Ranking as Ranking,
 )
 from .gaps import GapIntervals as GapIntervals
+from .new_group import (
+    NewGroup as NewGroup,
+    NewGroupCalibration as NewGroupCalibration,
+)
 from .ordinal import ScoreInterval as ScoreInterval
 from .raters import RaterDifference as RaterDifference
 from .segments import (

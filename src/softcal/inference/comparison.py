@@ -60,13 +60,15 @@ class _Model:
     def __init__(self, sums: Sums, clusters: Clusters | None) -> None:
         self.gaps = Gaps.of(sums, clusters)
         self.events = events_of(sums)
-        self.total, self.rows = self.gaps.total, self.gaps.rows
+        self.total, self.rows = self.gaps.total, self.gaps.independent
         self.gap = sums.residual / self.total[..., None]
         self.t, self.error = self.gaps.in_errors()
         self.sign = soft_sign(self.t, SHARPNESS)
         square = self.gaps.spread(self.sign)
-        seen = (self.sign * self.gap).sum(axis=-1) ** 2 / self.rows * (1 - 1 / self.rows)
+        rows = self.gaps.rows
+        seen = (self.sign * self.gap).sum(axis=-1) ** 2 / rows * (1 - 1 / rows)
         self.variance = kept(square - seen, square)  # with one more row, whose gap is 0
+        clusters = None if self.gaps.square is None else clusters  # also groups of one row
         self._own = sums.residual_var if clusters is None else clusters.residual
         own = sums.residual_var if clusters is None else clusters.residual.diagonal()
         self.square = own / self.total[..., None] ** 2
@@ -701,7 +703,7 @@ def _compared(joint: JointTable, level: float) -> Comparison:
     ties = joint.a.ties
     family = _intervals(joint)
     gaps = family.a.gaps
-    if (joint.n if ties is None else ties.count) < 2 or gaps.rows < _ONE_ROW:
+    if (joint.n if ties is None else ties.count) < 2 or gaps.independent < _ONE_ROW:
         of = "row" if ties is None else "group" if ties.raters is None else "rater"
         note = f"One {of} does not show how much {of}s vary, so intervals are the whole range."
     else:
@@ -870,7 +872,7 @@ def _mean_difference(
     sum of losses is skewed.
     """
     gaps = family.a.gaps
-    weight, rows = float(gaps.total), float(gaps.rows)
+    weight, rows = float(gaps.total), float(gaps.independent)
     mean = paired.total / weight
     if rows < _ONE_ROW:
         return MeanDifference(mean, -most, most, 1.0)

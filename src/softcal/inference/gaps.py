@@ -11,8 +11,17 @@ from scipy.special import bdtrik, betaincinv, stdtrit
 from softcal import _display
 from softcal._validation.inputs import FloatArray
 from softcal._validation.rules import refuse_bad_level
-from softcal.inference.intervals import Gaps, kept, noise_floor, normal_reach, outcomes
+from softcal.inference.intervals import (
+    Gaps,
+    design_effect,
+    kept,
+    noise_floor,
+    normal_reach,
+    outcomes,
+    several_groups,
+)
 from softcal.inference.tests import calibrated_variance
+from softcal.table.raters import gaps_of
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
 
 if TYPE_CHECKING:
@@ -103,7 +112,10 @@ def gap_intervals(
 def gap_limits(
     s: Sums, tail: float, clusters: Clusters | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the limits of each bin's gap, for tables along any leading axes."""
+    """Return the limits of each bin's gap, for tables along any leading axes; one with groups."""
+    if clusters is not None and clusters.raters is None:
+        gap, half = gaps_of(s), _half_of_groups(s, clusters, tail)
+        return np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0)
     parts, z = Gaps.of(s, clusters), max(normal_reach(tail), 1e-9)
     n, weight = parts.size, np.where(s.weight > 0, s.weight, np.nan)
     gap, label = s.residual / weight, np.clip(s.label / weight, 0.0, 1.0)
@@ -136,6 +148,30 @@ def gap_limits(
             for x in (gap - up, gap + down)
         )
     return low - (1 - second), high + (1 - second)
+
+
+def _half_of_groups(s: Sums, clusters: Clusters, tail: float) -> FloatArray:
+    """Return half the width of the interval of each bin's gap over groups; 2 if it is unknown.
+
+    A bin of one group has the variance of independent rows times the design effect of the other
+    bins: the ratio of their variances over groups and over rows.
+    """
+    weight = np.where(s.weight > 0, s.weight, 1.0)
+    gap = s.residual / weight
+    variance, degrees = clusters.of_gaps(gap, weight)
+    rows = weight**2 / np.maximum(s.weight_sq, 1e-300)
+    alone = kept(s.residual_var - s.weight_sq * gap**2, s.residual_var)
+    corrected = rows / np.maximum(rows - 1, 1e-9)
+    alone = np.maximum(alone, noise_floor(s)) * corrected
+    several = several_groups(weight**2 / np.maximum(clusters.weight.diagonal(), 1e-300))
+    ratio = design_effect(several * variance, several * alone)
+    mixed = several * variance + (1 - several) * ratio * alone
+    mixed = np.maximum(mixed, noise_floor(s) * corrected)
+    degrees = several * degrees + (1 - several) * clusters.covariance(s)[1]
+    half = -stdtrit(degrees, tail) * np.sqrt(mixed) / weight
+    known = several.max()  # without a bin of two groups, nothing shows how groups vary
+    half = known * np.minimum(half, 2.0) + (1 - known) * 2.0
+    return np.where(s.weight > 0, half, np.nan)
 
 
 class _Labels(NamedTuple):

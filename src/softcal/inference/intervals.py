@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from softcal._validation.inputs import FloatArray
 from softcal.table.groups import Clusters, joined_square
@@ -107,6 +107,8 @@ _FAR = (2.5, 3.5)  # standard errors; above this range, a bin's gap is not folde
 _ENOUGH_ROWS = (4, 5)  # rows; above this range, a bin's own variance is used
 _ABOVE_0 = (1.0, 1.25)  # estimate / reach; above this range, shifts by raters are used
 _ENOUGH_RATERS = 30  # intervals with fewer raters may lose coverage
+_ENOUGH_GROUPS = 4  # effective groups; intervals with fewer were not simulated
+_MANY_GROUPS = 50  # effective groups; with fewer, products of their sums are not enough
 _HEAVY_TAILS = 1.6  # the radius of shifts that decide whether a limit is above 0, in radii
 _SHIFTS = np.linspace(-1, 1, 41)  # joint shifts of the bins by raters, as shares of the largest
 ROUNDING = 1e-11  # of a variance: what rounding may leave if all of it cancels
@@ -127,43 +129,75 @@ class Gaps:
     weight_sq: FloatArray
     weight_square: FloatArray | None
     total: FloatArray  # of all weight
-    rows: FloatArray  # the effective number of rows (Kish's), or of groups
+    rows: FloatArray  # the effective number of rows (Kish's)
     counted: FloatArray  # 1 / votes behind a label, 1 for 0/1 labels, 0 if unknown
     raters: SharedByRaters | None = None
-    lean: FloatArray | None = None  # third cumulant of each bin's labels; not used with raters
+    lean: FloatArray | None = None  # third cumulant of each bin's labels, for independent rows
+    degrees: float | None = None  # of freedom of the variances, with groups
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
-        """Return the sums that intervals need; variances are at least the known noise of labels."""
+        """Return the sums that intervals need; variances are at least the known noise of labels.
+
+        Groups of one row are independent rows.
+        """
         total = sums.weight.sum(axis=-1)
-        if clusters is None:
+        if clusters is None or (clusters.raters is None and clusters.count == sums.count.sum()):
             return Gaps(
                 sums.residual, residual_variance(sums), None, sums.weight,
                 sums.weight_sq, None, total, total**2 / sums.weight_sq.sum(axis=-1),
                 _counted(sums), None, _lean(sums),
             )  # fmt: skip
+        if clusters.raters is None:
+            return Gaps._of_groups(sums, clusters)
         own = clusters.residual.diagonal()
-        if sums.label_var.any():
-            # The known noise that the squares of the rows lack, scaled up for correlated rows.
-            alike = clusters.weight.diagonal() / np.maximum(sums.weight_sq, 1e-300)
-            variance = own + (residual_variance(sums) - sums.residual_var) * alike
+        if sums.label_var.any():  # the known noise that the squares of the rows lack
+            variance = own + residual_variance(sums) - sums.residual_var
         else:
             variance = np.maximum(own, sums.prob_var)
-        lean = None
-        if clusters.raters is None:  # rows of a group vary together
-            alike = variance / np.maximum(residual_variance(sums), 1e-300)
-            lean = _lean(sums) * alike**2
         return Gaps(
             sums.residual, variance, clusters.residual + np.diag(variance - own), sums.weight,
             clusters.weight.diagonal(), clusters.weight, total, total**2 / clusters.weight.sum(),
-            _counted(sums), clusters.raters, lean,
+            _counted(sums), clusters.raters,
         )  # fmt: skip
+
+    @staticmethod
+    def _of_groups(sums: Sums, clusters: Clusters) -> Gaps:
+        """Return the sums that intervals with groups need.
+
+        The covariances over groups are around the means, as groups are few. The square of the mean
+        is added for the number of rows, as if the rows were independent. A variance is at least
+        that of independent rows. In a bin of one group it is at least that times the design effect.
+        Known noise that the squares of soft labels lack is added, also times the design effect.
+        """
+        rows = Gaps.of(sums)
+        square, degrees = clusters.covariance(sums)
+        square = square + np.outer(sums.residual, sums.residual) / rows.rows
+        groups = clusters.weight.diagonal()
+        several = several_groups(sums.weight**2 / np.maximum(groups, 1e-300))
+        seen = sums.residual_var if sums.label_var.any() else rows.variance
+        ratio = design_effect(several * square.diagonal(), several * seen)
+        least = rows.variance * (1 + (1 - several) * (ratio - 1))
+        variance = np.maximum(square.diagonal() + ratio * (rows.variance - seen), least)
+        return Gaps(
+            sums.residual, variance, square + np.diag(variance - square.diagonal()), sums.weight,
+            groups, clusters.weight, rows.total, rows.rows, rows.counted, degrees=degrees,
+        )  # fmt: skip
+
+    @property
+    def independent(self) -> FloatArray:
+        """The effective number of rows, or of groups."""
+        if self.weight_square is None:
+            return self.rows
+        return np.asarray(self.total**2 / self.weight_square.sum())
 
     def reach(self, tail: float) -> float:
         """Return the number of standard errors beyond which a tail has this probability.
 
-        Raters are a small sample, so with raters the distribution is Student's.
+        Raters and groups are small samples, so with them the distribution is Student's.
         """
+        if self.degrees is not None:
+            return -float(stdtrit(self.degrees, tail))
         return normal_reach(tail) if self.raters is None else self.raters.reach(tail)
 
     def joined(self, starts: npt.NDArray[np.intp]) -> Gaps:
@@ -185,6 +219,7 @@ class Gaps:
             along(self.residual), kept(square.diagonal(), along(self.variance)), square,
             along(self.weight), weight_square.diagonal(), weight_square, self.total, self.rows,
             self.counted, None if self.raters is None else self.raters.joined(starts), lean,
+            self.degrees,
         )  # fmt: skip
 
     @property
@@ -302,7 +337,13 @@ class Gaps:
         between near and far are a mixture of both, so that the limit is continuous. Skewed sums
         have a higher limit, by the correction for a studentized sum (Johnson, Hall).
         """
-        estimate, reach = self.generous_bins(z)
+        sure, near_z = None, z
+        if self.degrees is not None and self.square is not None:
+            sure = _shrunk(self.square, np.outer(self.variance, self.variance) / self.degrees)
+            # A sum of variances has more degrees of freedom than one of them.
+            more = self.variance.sum() ** 2 / max(float((self.square**2).sum()), 1e-300)
+            near_z = -float(stdtrit(self.degrees * max(more, 1.0), stdtr(self.degrees, -z)))
+        estimate, reach = self.generous_bins(z, sure, near_z)
         if self.raters is None or self.square is None:
             return estimate, reach
         moved, left, sure = self._shifted(z, self.square, self.raters)
@@ -340,7 +381,10 @@ class Gaps:
         return moved, z * np.sqrt(1 - shift**2), sure
 
     def generous_bins(
-        self, z: FloatArray | float, sure: FloatArray | None = None
+        self,
+        z: FloatArray | float,
+        sure: FloatArray | None = None,
+        near_z: FloatArray | float | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Compute `generous` without shifts by raters."""
         t, error = self.in_errors()
@@ -357,7 +401,7 @@ class Gaps:
         seen, unit = near_gap / scale, np.sqrt(near_square) / scale
         # Gaps that are small by chance lower the limit by at most one standard error.
         floor = np.maximum(seen, MEAN_AT_0 - SPREAD_AT_0 * unit)
-        most = highest_plausible(floor, z * unit)
+        most = highest_plausible(floor, (z if near_z is None else near_z) * unit)
         middle = np.minimum(inverse_mean_abs(seen), most)
         far_variance = kept(far_square - far_gap**2 / self.rows, far_square)
         square = ((most - middle) * near_error) ** 2 + z**2 * far_variance
@@ -383,6 +427,16 @@ def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
     """Rise from 0 to 1 with a slope of 0 at both ends, so that its root has a bounded slope."""
     u = np.clip((x - start) / (end - start), 0.0, 1.0)
     return u**2 * (3 - 2 * u)
+
+
+def several_groups(size: FloatArray) -> FloatArray:
+    """Return the share of a bin's own variance that is used: 0 for one group, 1 for two or more."""
+    return np.clip(size - 1, 0.0, 1.0)
+
+
+def design_effect(groups: FloatArray, rows: FloatArray) -> float:
+    """Return how much larger variances over groups are than over independent rows, in all bins."""
+    return max(float(groups.sum() / max(rows.sum(), 1e-300)), 1.0)
 
 
 def _shrunk(square: FloatArray, noise: FloatArray) -> FloatArray:
@@ -506,6 +560,22 @@ def recurring(votes: Votes) -> str:
     )
 
 
+def few_groups(rel: Reliability) -> str:
+    """Return the caution for a table with few effective groups; empty if there are enough."""
+    if rel.clusters is None:
+        return ""
+    effective = float(rel.sums.weight.sum() ** 2 / rel.clusters.weight.sum())
+    if effective < _ENOUGH_GROUPS:
+        return (
+            f"The effective number of groups is {effective:.1f} of {rel.clusters.count}. With "
+            f"fewer than {_ENOUGH_GROUPS} the interval may be too narrow."
+        )
+    if effective < _MANY_GROUPS and rel.clusters.sums is None:
+        return (
+            f"The file does not have the sums of each of the {rel.clusters.count} groups, so their "
+            "small number is corrected by G/(G - 1) only. Scan the rows again."
+        )
+    return ""
 
 
 def interval_limits(
@@ -515,15 +585,14 @@ def interval_limits(
     gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
     low, high = limits_of(gaps, alpha)
-    # Labels may vary less than known noise does, which the upper limit subtracts.
-    own, square = sums.residual_var, None
-    if clusters is not None:
-        own, square = clusters.residual.diagonal(), clusters.residual
-    high = np.maximum(high, _upper_limit(replace(gaps, variance=own, square=square), alpha))
     if clusters is None or clusters.raters is not None:
-        most = np.array([events.most(alpha) for events in events_of(sums)])
-        high = np.maximum(high, most.reshape(high.shape))
-    return _less_noise(gaps), low, high
+        # Labels may vary less than known noise does, which the upper limit subtracts.
+        own, square = sums.residual_var, None
+        if clusters is not None:
+            own, square = clusters.residual.diagonal(), clusters.residual
+        high = np.maximum(high, _upper_limit(replace(gaps, variance=own, square=square), alpha))
+    most = np.array([events.most(alpha) for events in events_of(sums)])
+    return _less_noise(gaps), low, np.maximum(high, most.reshape(high.shape))
 
 
 def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:

@@ -12,6 +12,7 @@ from softcal._validation.votes import Votes
 from softcal.inference.intervals import (
     ROUNDING,
     Events,
+    few_groups,
     few_raters,
     recurring,
     table_limits,
@@ -37,7 +38,6 @@ def is_above(value: float, high: float) -> bool:
 
 _LEAST_SHARE = 0.1  # of SMECE: the lower limit if only the test excludes 0
 _TINY = 1e-300  # so that the logarithm of a p-value of 0 is not needed
-_ENOUGH_GROUPS = 50  # intervals with fewer groups were not simulated
 _ENOUGH_EVENTS = 10  # with fewer, intervals of skewed soft labels may lose coverage
 
 
@@ -153,7 +153,7 @@ def smece_interval(
         return Interval(value, value, 0.0, 1.0, level, pvalue, note)
     less_noise, untested, high, events = table_limits(rel, rel.ties, level)
     low = min(agreeing_low(untested, value, pvalue, 1 - level), high)
-    note = _note(value, high, kind, independent, events)
+    note = _note(value, high, kind, independent, events, few_groups(rel))
     if rel.raters is None:
         if isinstance(y_true, Votes):
             note = " ".join(filter(None, (note, recurring(y_true))))
@@ -179,14 +179,13 @@ def agreeing_low(low: float, value: float, pvalue: float, alpha: float) -> float
     return max(low, _LEAST_SHARE * (1 - rejected) * value)
 
 
-def _note(value: float, high: float, kind: str, independent: int, events: Events) -> str:
+def _note(
+    value: float, high: float, kind: str, independent: int, events: Events, groups: str
+) -> str:
     if is_above(value, high):
         return ABOVE_ITS_INTERVAL
-    if kind == "group" and independent < _ENOUGH_GROUPS:
-        return (
-            f"The interval rests on {independent} groups; with fewer than {_ENOUGH_GROUPS} it may "
-            "be too narrow."
-        )
+    if groups:
+        return groups
     few = not events.hard and events.number < _ENOUGH_EVENTS
     if few and events.known:
         return (

@@ -474,9 +474,11 @@ def _without_segments(tables: TableSet) -> TableSet | None:
         mine = np.array([0 if not each else -1 for each in groups.segments])
         squares = groups.squares.where(mine[groups.squares.keys[2]] == 0).renumbered(2, mine)
         counts = groups.counts.where(mine[groups.counts.keys[2]] == 0).renumbered(2, mine)
-        groups = groups._replace(
-            segments=({},), counts=counts, squares=squares.renumbered(3, place).renumbered(4, place)
-        )
+        sums = groups.sums
+        if sums is not None:
+            sums = sums.renumbered(2, [0] * len(tables.cells)).renumbered(4, place)
+        squares = squares.renumbered(3, place).renumbered(4, place)
+        groups = groups._replace(segments=({},), counts=counts, squares=squares, sums=sums)
     if raters is not None:
         place = grid.edges[1:-1].searchsorted(tables.grid.edges[:-1], side="right")
         raters = raters._replace(

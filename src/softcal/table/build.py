@@ -450,11 +450,11 @@ class Builder:
         report: Callable[[float], None] | None,
     ) -> tuple[Groups, Pairs | None]:
         segments, found = cuts(self.by_names, cells)
-        counts, squares, cross, group, cell = tied(
+        counts, squares, cross, group, cell, sums = tied(
             self._grouped, found, len(self.grid), pairs=self.pairs is not None, report=report
         )
         ids = GroupIds(group, cell, self._names.texts) if group.size <= MAX_KNOWN else None
-        groups = Groups(column, segments, counts, squares, ids)
+        groups = Groups(column, segments, counts, squares, ids, sums)
         if self.pairs is None:
             return groups, None
         own = self._losses.total()

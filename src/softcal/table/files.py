@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ _NEXT_KEYS = {
     "losses": ("first", "second", "target", "place"),
     "counts": ("model", "target", "segment"),
     "squares": ("model", "target", "segment", "bin_a", "bin_b"),
+    "group_sums": ("model", "target", "cell", "group", "bin"),
     "scores": ("model", "cell"),
     "rater_sums": ("model", "target", "cell", "rater", "bin"),
     "vote_products": ("first", "second", "target", "cell", "pair_bin_a", "pair_bin_b"),
@@ -65,6 +67,7 @@ _NEXT_SUMS = {
     "losses": LOSSES,
     "counts": ("count",),
     "squares": ("residual", "weight"),
+    "group_sums": ("residual", "weight"),
     "rater_sums": RATER_SUMS,
     "vote_products": VOTE_PRODUCTS,
     "rater_losses": RATER_LOSSES,
@@ -176,6 +179,8 @@ def _tied(tables: TableSet) -> dict[str, Sparse]:
         found |= {"cross": tables.pairs.cross, "losses": tables.pairs.losses}
     if tables.groups is not None:
         found |= {"counts": tables.groups.counts, "squares": tables.groups.squares}
+        if tables.groups.sums is not None:
+            found["group_sums"] = tables.groups.sums
     if tables.scores is not None:
         found["scores"] = tables.scores
     if tables.raters is not None:
@@ -355,6 +360,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         "bin_a": len(grid), "bin_b": len(grid), "pair_bin_a": len(pair_bins),
         "pair_bin_b": len(pair_bins), "segment": len(segments),
         "place": len(cells) if about["group"] is None else len(segments), "rater": len(raters),
+        "group": entries["group_sums"].keys.shape[1] if "group_sums" in entries else 0,
     }  # fmt: skip
     _refuse_work(size, cells, about["group"], rater, [tables, *entries.values()])
     _refuse_keys(tables, _TABLE_KEYS, size)
@@ -371,6 +377,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         groups = Groups(
             about["group"], segments,
             entries.get("counts", empty_sparse(3, 1)), entries.get("squares", empty_sparse(5, 2)),
+            sums=entries.get("group_sums"),  # absent from earlier files
         )  # fmt: skip
     found = TableSet(
         label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
@@ -433,6 +440,8 @@ def _refuse_groups(tables: TableSet) -> None:
     if tables.groups is None:
         return
     parts = [tables, *(part for name in tables.by_names for part in tables.by(name).values())]
+    if tables.groups.sums is not None:  # their products are saved too
+        _refuse_groups(replace(tables, groups=tables.groups._replace(sums=None)))
     for part in parts:
         _require(part.groups is not None and {} in part.groups.segments, "segments")
         for model, target in product(part.models, part.targets):
@@ -613,6 +622,10 @@ def set_of(
     tied = None
     if first.clusters is not None:
         tied = Groups(group, ({},), Sparse.added(counts), Sparse.added(squares))
+        own = first.clusters.sums
+        if own is not None and len(models) == 1:
+            keys = np.array([*np.zeros((3, own.group.size)), own.group, own.place], dtype=np.int64)
+            tied = tied._replace(sums=Sparse(keys, own.values))
     return TableSet(
         label, tuple(models), first.bins, first.bins, Sparse.added(parts), (target,),
         () if by is None else (by,), tuple((value,) if by else () for value in cells),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from softcal.bins import Bins
+    from softcal.table.kernel import Sums
 
     IntArray = npt.NDArray[np.int64]
 
@@ -24,6 +25,12 @@ MAX_BINS = 2000
 
 MAX_KNOWN = 10_000_000
 """The number of groups, counted per cell, up to which a set remembers its groups."""
+
+MAX_SUMS = 1 << 18
+"""The number of sums, one per group and bin, up to which these are kept beside their products.
+
+Only corrections for small samples need them, and so many groups are not a small sample.
+"""
 
 _OWN = 1 << 62  # twice an integer below this fits in 64 bits
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -172,6 +179,102 @@ class SharedByRaters(NamedTuple):
         return out
 
 
+class GroupSums(NamedTuple):
+    """The sums of each group in the bins that it fills. Groups have numbers, no names."""
+
+    group: IntArray
+    place: IntArray
+    residual: FloatArray  # S_gb
+    weight: FloatArray  #   W_gb
+
+    @staticmethod
+    def of(
+        group: npt.NDArray[np.integer], place: npt.NDArray[np.integer], values: FloatArray
+    ) -> GroupSums:
+        """Return sorted sums. Groups are numbered by their sums, whatever their names were."""
+        by_group = (np.bincount(group, each) for row in values for each in (place * row, row))
+        rank = np.lexsort(tuple(by_group)).argsort()[group]
+        order = np.lexsort((place, rank))
+        return GroupSums(rank[order], place.astype(np.int64)[order], *values[:, order])
+
+    def plus(self, other: GroupSums) -> GroupSums | None:
+        """Add other groups, unless there are too many."""
+        if self.group.size + other.group.size > MAX_SUMS:
+            return None
+        shifted = other._replace(group=other.group + int(self.group.max(initial=-1)) + 1)
+        return GroupSums.of(
+            np.concatenate((self.group, shifted.group)),
+            np.concatenate((self.place, shifted.place)),
+            np.concatenate((self.values, shifted.values), axis=1),
+        )
+
+    @property
+    def values(self) -> FloatArray:
+        """Both sums, as `clusters_of` takes them."""
+        return np.array([self.residual, self.weight])
+
+    def covariance(self, residual: FloatArray) -> tuple[FloatArray, float]:
+        r"""Return the covariances of the bins' residuals, and their degrees of freedom.
+
+        The part \(D_b = S_b/W\) of a bin in SMECE is a mean over groups with the shares
+        \(h_g = W_g/W\). Its covariances are those of Bell and McCaffrey (CR2),
+
+        \[ \sum_g \frac{(S_{gb} - D_b W_g)(S_{gc} - D_c W_g)}{1 - h_g} , \]
+
+        and its degrees of freedom are those of Satterthwaite; see `satterthwaite`.
+        """
+        from scipy.sparse import csr_array
+
+        weight = np.bincount(self.group, self.weight)
+        mean, share = residual / weight.sum(), weight / weight.sum()
+        # Of a group with all weight, the terms are 0, and their rounding must not grow.
+        factor = 1 / np.where(share < 1 - _LEAST_REST, 1 - share, 1.0)
+        of_group = factor * weight
+        shape = (weight.size, residual.size)
+        sums = csr_array((self.residual, (self.group, self.place)), shape=shape)
+        mixed = np.outer(sums.T @ of_group, mean)
+        square = (sums.T @ sums.multiply(factor[:, None])).toarray() - mixed - mixed.T
+        out: FloatArray = square + (of_group @ weight) * np.outer(mean, mean)
+        everywhere = np.zeros(share.size, dtype=np.int64)
+        return (out + out.T) / 2, float(satterthwaite(share, everywhere, 1)[0])
+
+    def of_gaps(self, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r"""Return the variance of each bin's residual given its weight, and its degrees of freedom.
+
+        The gap of a bin is a mean over groups with the shares \(h_g = W_{gb}/W_b\). The variance
+        \(\sum_g (S_{gb} - \mathrm{gap}_b W_{gb})^2 / (1 - h_g)\) is CR2 for rows that have, in the
+        working model, independent labels of variance 1/w. It is 0 if one group fills the bin.
+        """
+        total = np.bincount(self.place, self.weight, gap.size)
+        share = self.weight / total[self.place]
+        rest = self.residual - gap[self.place] * self.weight
+        square = rest**2 / np.maximum(1 - share, _LEAST_REST)
+        square[share >= 1 - _LEAST_REST] = 0.0
+        variance: FloatArray = np.bincount(self.place, square, gap.size).astype(np.float64)
+        return variance, satterthwaite(share, self.place, gap.size)
+
+
+_LEAST_REST = 1e-6  # of the weight: with less in all other groups, nothing shows how groups vary
+
+
+def satterthwaite(share: FloatArray, place: IntArray, size: int) -> FloatArray:
+    r"""Return the degrees of freedom of CR2 variances of means over groups, at least 1.
+
+    In the working model, the terms of the variance have the covariances
+    \(f_g f_k h_g ([g = k] - h_k)\), with \(f_g^2 = 1/(1 - h_g)\). The sum of their squares is the
+    inverse of the degrees of freedom:
+
+    \[ \nu = \Bigl( \sum h_g^2 + \bigl(\sum q_g\bigr)^2 - \sum q_g^2 \Bigr)^{-1} , \qquad
+       q_g = \frac{h_g^2}{1 - h_g} . \]
+
+    Equal groups have G - 1. `place` is the number of the mean of each share.
+    """
+    q = share**2 / np.maximum(1 - share, _LEAST_REST)
+    of_h, of_q, squares = (np.bincount(place, each, size) for each in (share**2, q, q**2))
+    out: FloatArray = 1 / np.maximum(of_h + np.maximum(of_q**2 - squares, 0.0), 1e-300)
+    return np.maximum(out, 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Clusters:
     """The sums that a table stores for groups of rows (patients, documents, annotators).
@@ -188,25 +291,58 @@ class Clusters:
         Sum over groups of W_gb W_gc.
     raters : SharedByRaters or None
         The raters' part, if rows depend on each other through raters; see `table.raters.two_way`.
+    sums : GroupSums or None
+        S_gb and W_gb. None with more than `MAX_SUMS` of them, and in files of earlier versions.
     """
 
     count: int
     residual: FloatArray
     weight: FloatArray
     raters: SharedByRaters | None = field(default=None, kw_only=True)
+    sums: GroupSums | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        for array in (self.residual, self.weight):
+        for array in (self.residual, self.weight, *(self.sums or ())):
             array.setflags(write=False)
 
     def __add__(self, other: Clusters) -> Clusters:
         """Add the sums of two tables, which is valid if no group has rows in both."""
+        known = self.sums is not None and other.sums is not None
         return Clusters(
-            self.count + other.count, self.residual + other.residual, self.weight + other.weight
-        )
+            self.count + other.count, self.residual + other.residual, self.weight + other.weight,
+            sums=self.sums.plus(other.sums) if known else None,  # type: ignore[union-attr, arg-type]
+        )  # fmt: skip
+
+    def covariance(self, sums: Sums) -> tuple[FloatArray, float]:
+        """Return the covariances of the bins' residuals, and their degrees of freedom.
+
+        From products alone, they are corrected by G/(G - 1), with G - 1 degrees of freedom and G
+        the effective number of groups.
+        """
+        if self.sums is not None:
+            return self.sums.covariance(sums.residual)
+        groups = max(sums.weight.sum() ** 2 / self.weight.sum(), 1.0)
+        degrees = max(groups - 1, 1.0)
+        centered = self.residual - np.outer(sums.residual, sums.residual) / groups
+        return centered * groups / degrees, float(degrees)
+
+    def of_gaps(self, gap: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variance of each bin's residual given its weight, and its degrees of freedom.
+
+        From products alone, both are corrected by the effective number of groups of the bin.
+        """
+        if self.sums is not None:
+            return self.sums.of_gaps(gap)
+        own = self.weight.diagonal()
+        groups = weight**2 / np.maximum(own, 1e-300)
+        centered = np.maximum(self.residual.diagonal() - own * gap**2, 0.0)
+        return centered * groups / np.maximum(groups - 1, 1e-9), np.maximum(groups - 1, 1.0)
 
     def coarsen(self, starts: npt.NDArray[np.intp]) -> Clusters:
         """Merge adjacent bins, given the first bin of each new one."""
+        if self.sums is not None:
+            place = starts.searchsorted(self.sums.place, side="right") - 1
+            return clusters_of(self.sums.group, place, self.sums.values, starts.size)
         return Clusters(self.count, joined_square(self.residual, starts),
                         joined_square(self.weight, starts))  # fmt: skip
 
@@ -239,10 +375,18 @@ def clusters_of(
 
     shape = (int(group.max(initial=-1)) + 1, n_bins)
     residual, weight = (csr_array((each, (group, place)), shape=shape) for each in values)
+    sums = None
+    if weight.nnz <= MAX_SUMS:
+        owner = np.repeat(np.arange(shape[0]), np.diff(weight.indptr))
+        here = weight.data > 0
+        numbers = np.unique(owner[here], return_inverse=True)[1]
+        both = np.array([residual.data[here], weight.data[here]])
+        sums = GroupSums.of(numbers, weight.indices[here], both)
     return Clusters(
         int((weight.sum(axis=1) > 0).sum()),
         (residual.T @ residual).toarray(),
         (weight.T @ weight).toarray(),
+        sums=sums,
     )
 
 

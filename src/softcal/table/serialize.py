@@ -11,7 +11,7 @@ from softcal import _io
 from softcal._validation.rules import LARGEST_VOTES, LARGEST_WEIGHT, SMALLEST_WEIGHT
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.table.groups import Clusters
+from softcal.table.groups import MAX_SUMS, Clusters, GroupSums
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
 from softcal.table.raters import RATER_SUMS, Raters
 
@@ -23,6 +23,7 @@ SCHEMA = 2
 _LARGEST_COUNT = 2**53  # over all bins, so that the sum of a thousand such tables fits an int64
 _LARGEST_SUM = 1e300
 _MORE = 1 + 1e-9  # tolerance for rounding in valid sums
+_GROUP_SUMS = ("group", "bin", "residual", "weight")
 
 
 def written(
@@ -48,6 +49,9 @@ def written(
             "residual": clusters.residual.tolist(),
             "weight": clusters.weight.tolist(),
         }
+        if clusters.sums is not None:
+            named = zip(_GROUP_SUMS, clusters.sums, strict=True)
+            saved["clusters"]["sums"] = {name: values.tolist() for name, values in named}
     if raters is not None:
         saved["raters"] = {
             "names": list(raters.names),
@@ -176,9 +180,37 @@ def _read_clusters(saved: Any, sums: Sums) -> Clusters | None:
             "finite numbers, 'residual' and 'weight'."
         )
         raise InputError(message)
-    clusters = Clusters(count, *squares)
+    clusters = Clusters(count, *squares, sums=_read_group_sums(saved.get("sums"), n))
     refuse_other_groups(clusters, sums)
     return clusters
+
+
+def _read_group_sums(saved: Any, n_bins: int) -> GroupSums | None:
+    """Read and validate the saved sums of each group; files of earlier versions have none."""
+    if saved is None:
+        return None
+    try:
+        group, place, residual, weight = (saved[name] for name in _GROUP_SUMS)
+        whole = all(type(each) is int and each >= 0 for each in (*group, *place))
+        keys = np.array([group, place], dtype=np.int64)
+        values = np.array([residual, weight], dtype=np.float64)
+        fits = (
+            whole
+            and 0 < keys.shape[1] == values.shape[1] <= MAX_SUMS
+            and np.array_equal(np.unique(keys[0]), np.arange(keys[0].max() + 1))
+            and bool((keys[1] < n_bins).all())
+            and np.unique(keys, axis=1).shape == keys.shape
+            and bool(np.isfinite(values).all())
+        )
+    except (TypeError, ValueError, KeyError, OverflowError):
+        fits = False
+    if not fits:
+        message = (
+            "a saved table's 'sums' of groups must have, for each group and bin, the sums "
+            "'residual' and 'weight'."
+        )
+        raise InputError(message)
+    return GroupSums.of(keys[0], keys[1], values)
 
 
 def _is_square_of_sums(square: FloatArray, n: int) -> bool:
@@ -208,6 +240,13 @@ def _are_possible(groups: Clusters, s: Sums) -> bool:
         return False
     root, weight_root = np.sqrt(residual.diagonal()), np.sqrt(weight.diagonal())
     rounding = 1e-9  # of the weight: the squares of small residuals may underflow
+    own = groups.sums
+    if own is not None:
+        by_bin = (np.bincount(own.place, x, s.count.size) for x in own.values)
+        wrong = [abs(x - whole) for x, whole in zip(by_bin, (s.residual, s.weight), strict=True)]
+        alone = (own.weight <= 0) | (abs(own.residual) > own.weight * _MORE)
+        if alone.any() or any((each > rounding * s.weight).any() for each in wrong):
+            return False
     in_order = [
         (abs(residual), weight),
         (abs(residual), np.outer(root, root) + rounding * weight),

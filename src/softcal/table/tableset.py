@@ -18,7 +18,7 @@ import numpy.typing as npt
 from softcal import _display
 from softcal.bins import Bins, meant_bins
 from softcal.exceptions import BinMismatchError, InputError
-from softcal.table.groups import Clusters, GroupIds
+from softcal.table.groups import MAX_SUMS, Clusters, GroupIds, clusters_of
 from softcal.table.joint import JointRaters, JointTable, PairedSums, refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.raters import RATER_LOSSES, Raters
@@ -169,6 +169,7 @@ class Groups(NamedTuple):
     counts: Sparse  #  keys (model, target, segment), the number of groups
     squares: Sparse  # keys (model, target, segment, bin, bin): sums of products of residual, weight
     ids: GroupIds | None = None  # if the rows were read in this process
+    sums: Sparse | None = None  # keys (model, target, cell, group, bin): residual, weight, if few
 
 
 class RaterTables(NamedTuple):
@@ -405,6 +406,10 @@ class TableSet(Mapping[str, Reliability]):
         if self.groups is None:
             return None
         place, size = self._places(self.grid), len(self.bins)
+        if self.groups.sums is not None:
+            (m, t, _, group, bin_), values = self.groups.sums
+            mine = (m == model) & (t == target)
+            return clusters_of(group[mine], place[bin_[mine]], values[:, mine], size)
         m, t, s, *at = self.groups.squares.keys
         whole = self._segment()
         chosen = (m == model) & (t == target) & (s == whole)
@@ -599,7 +604,10 @@ class TableSet(Mapping[str, Reliability]):
         if pairs is not None:
             pairs = pairs.changed(lambda entries: _rising(kept(entries, 0, 1)))
         if groups is not None:
-            groups = groups._replace(counts=kept(groups.counts, 0), squares=kept(groups.squares, 0))
+            groups = groups._replace(
+                counts=kept(groups.counts, 0), squares=kept(groups.squares, 0),
+                sums=None if groups.sums is None else kept(groups.sums, 0),
+            )  # fmt: skip
         raters = self.raters
         if raters is not None:
             raters = raters._replace(
@@ -833,6 +841,8 @@ class Segments(Mapping["str | None", TableSet]):
                     of_place[k] = self._values[segment[column]]
                     self._segments[of_place[k]].append(k)
             self._groups = [self._by_place(each, 2, of_place) for each in groups[2:4]]
+        sums = None if groups is None else groups.sums
+        self._sums = None if sums is None else self._by_place(sums, 2, self._of_cell)
         self._pairs = [self._by_place(each, 3, of_place) for each in (pairs or ())[:2]]
         self._raters = [
             self._by_place(each, part, self._of_cell)
@@ -865,7 +875,10 @@ class Segments(Mapping["str | None", TableSet]):
             inside = self._segments[k]
             segments = tuple(_without(whole.groups.segments[old], self._column) for old in inside)
             counts, squares = (_numbered(each.of(k), 2, inside) for each in self._groups)
-            groups = Groups(whole.groups.column, segments, counts, squares)
+            sums = None
+            if self._sums is not None:
+                sums = _numbered(self._sums.of(k), 2, self._cells[k])
+            groups = Groups(whole.groups.column, segments, counts, squares, sums=sums)
             if self._ids is not None and whole.groups.ids is not None:
                 group, cell = _numbered(self._ids.of(k), 1, self._cells[k]).keys
                 groups = groups._replace(ids=GroupIds(group, cell, whole.groups.ids.texts))
@@ -950,7 +963,14 @@ def _added_groups(one: Groups, other: Groups, cells: list[int]) -> tuple[Groups,
     numbers = [places[frozenset(each.items())] for each in other.segments]
     counts = Sparse.added([one.counts, other.counts.renumbered(2, numbers)])
     squares = Sparse.added([one.squares, other.squares.renumbered(2, numbers)])
-    return Groups(one.column, tuple(segments.values()), counts, squares, ids), numbers
+    sums = None
+    if one.sums is not None and other.sums is not None:
+        keys = other.sums.keys.copy()
+        keys[2] = np.array(cells, dtype=np.int64)[keys[2]]
+        keys[3] += int(one.sums.keys[3].max(initial=-1)) + 1
+        if one.sums.keys.shape[1] + keys.shape[1] <= MAX_SUMS:
+            sums = Sparse.added([one.sums, Sparse(keys, other.sums.values)])
+    return Groups(one.column, tuple(segments.values()), counts, squares, ids, sums), numbers
 
 
 def _refuse_common(column: str, names: Sequence[str]) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal.exceptions import InputError
+from softcal.table.groups import MAX_SUMS
 from softcal.table.spill import numbered
-from softcal.table.tableset import LOSSES, Sparse, Summed, under
+from softcal.table.tableset import LOSSES, Sparse, Summed, empty_sparse, under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -99,6 +100,7 @@ class Tied(NamedTuple):
     cross: Sparse
     group: IntArray  # one entry for each group and cell with rows of both
     cell: IntArray
+    sums: Sparse | None
 
 
 def tied(
@@ -112,6 +114,7 @@ def tied(
     """Compute the products of the sums of each group, in each segment."""
     counts, squares, cross = Summed(3, 1), Summed(5, 2), Summed(6, 1)
     groups, cells = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    sums: Sparse | None = empty_sparse(5, 2)
     for share, part in spill.parts():
         if report is not None:
             report(share)
@@ -119,13 +122,19 @@ def tied(
         table, cell, at = _parts_of(part.place)
         tables, of_table = numbered(table)
         mine = _split(of_table, tables.size)
+        if sums is not None:
+            model, target = np.divmod(table, MAX_TARGETS)
+            own = group + int(sums.keys[3].max(initial=-1)) + 1
+            more = Sparse.of(np.array([model, target, cell, own, at]), part.values)
+            few = sums.keys.shape[1] + more.keys.shape[1] <= MAX_SUMS
+            sums = Sparse.added([sums, more]) if few else None
         for cut in found:
             lines, line = numbered(cut.of_cell[cell] * names.size + group)
             segment, member = np.divmod(lines, names.size)
             layout = _Layout.of(segment, cut.segments, line, tables.size, bins)
             of_models = {}
             for chosen, key in zip(mine, tables.tolist(), strict=True):
-                above = model, target = divmod(key, MAX_TARGETS)
+                above = model_, target_ = divmod(key, MAX_TARGETS)
                 here = np.zeros(lines.size, dtype=np.bool_)
                 here[line[chosen]] = True
                 counts.add(under(above, _number_of(segment[here], cut)))
@@ -134,8 +143,8 @@ def tied(
                 )
                 found_here = _entries(layout, residual.times(residual), weight.times(weight))
                 squares.add(under(above, _shifted(found_here, cut)))
-                if pairs and target == 0:  # as `entries` makes pairs
-                    of_models[model] = residual
+                if pairs and target_ == 0:  # as `entries` makes pairs
+                    of_models[model_] = residual
             for i, j in combinations(of_models, 2):
                 product = _entries(layout, of_models[i].times(of_models[j]))
                 cross.add(under((i, j, 0), _shifted(product, cut)))
@@ -144,7 +153,7 @@ def tied(
         cells.append(segment)  # those of the last cut are the cells
     return Tied(
         counts.total(), squares.total(), cross.total(), np.concatenate(groups),
-        np.concatenate(cells),
+        np.concatenate(cells), sums,
     )  # fmt: skip
 
 
