@@ -127,7 +127,7 @@ def gap_limits(
         rows = s.weight_sq * (s.residual_sq / weight - gap**2)
         centered = kept(np.maximum(own - parts.weight_sq * gap**2, rows), own)
         variance = centered / weight**2 * n / (n - 1)
-        events = np.where(spread > 0, spread**2 / variance, 0.0)
+        events = np.fmax(spread**2 / variance, 0.0)  # 0 / 0 shows no event
         unseen = np.exp(-events / z**2) + (z * labels.event) ** 2
         share = (n**2 * variance + unseen) / (n * spread + unseen)
         share = np.clip(share, labels.known, 1.0)
@@ -145,7 +145,7 @@ def gap_limits(
         second = np.clip(n - 1, 0.0, 1.0)
         low, high = (
             np.where(second > 0, second * np.clip(x, -1, 1), 0 * gap)
-            for x in (gap - up, gap + down)
+            for x in (gap - np.fmin(up, 2.0), gap + np.fmin(down, 2.0))  # NaN if n is barely 1
         )
     return low - (1 - second), high + (1 - second)
 
