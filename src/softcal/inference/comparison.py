@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     Limits: TypeAlias = Callable[[float], tuple[FloatArray | float, FloatArray | float]]
 
 # Set by simulation, benchmarks/paired.py; see docs/interval_method.md.
-_ROUNDING = 1e-9  # a sum of |D^A - D^B| that may be due to rounding
+_ROUNDING = 1e-9  # a sum of |D^A - D^B|, or a prediction, that may be due to rounding
 _OF_EACH = 0.9  # the share of alpha of each of the two intervals that are intersected
 
 
@@ -368,7 +368,8 @@ def _probs_of_events(sums: Sums) -> tuple[FloatArray, FloatArray]:
     """
     mean = _mean_prob(sums)
     varying = _ratio(sums.prob_var, sums.weight_sq)
-    low, high = 1 - _ratio(1 - mean - varying, 1 - mean), _ratio(mean - varying, mean)
+    low = 1 - (1 - mean - varying) / (1 - mean + _ROUNDING)
+    high = (mean - varying) / (mean + _ROUNDING)
     return np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)
 
 
