@@ -11,7 +11,8 @@ few events. It takes two minutes; `--scale 0.2` uses a fifth of the data sets an
 Labels are drawn from pi = Phi(loc + scale (z1 + z2/2 + z3/2)). A knows z1 and z2, B the same or z1
 and z3, so that the conditional rate of each is known exactly. It is then distorted: "s" adds to the
 logit, "m" multiplies the logit, and "x" multiplies the prediction. The scenarios and seeds were
-chosen before any result was seen. A test led to one later change, for labels that equal predictions.
+chosen before any result was seen. A test led to one later change, for labels that equal
+predictions.
 """
 
 from __future__ import annotations

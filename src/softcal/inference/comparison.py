@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     Limits: TypeAlias = Callable[[float], tuple[FloatArray | float, FloatArray | float]]
 
 # Set by simulation, benchmarks/paired.py; see docs/interval_method.md.
+_ROUNDING = 1e-7  # a sum of |D^A - D^B|, or a prediction, that may be due to rounding
 _OF_EACH = 0.9  # the share of alpha of each of the two intervals that are intersected
 
 
@@ -157,12 +158,13 @@ class DifferenceIntervals:
         alpha = _OF_EACH * alpha
         (low, high), (direct_low, direct_high) = self.separate(alpha), self.direct(alpha)
         found = self.difference
-        skew = self._skewness(alpha) * _ratio(found, self.apart)
+        apart = self.apart + _ROUNDING
+        skew = self._skewness(alpha) * found / apart
         low = np.maximum(direct_low, np.minimum(low, found)) + np.minimum(skew, 0.0)
         high = np.minimum(direct_high, np.maximum(high, found)) + np.maximum(skew, 0.0)
         # Events move the difference along |D^A - D^B|, which is itself an estimate.
         most = self._most(alpha)
-        fall, rise = (_ratio(x * most, self.apart) for x in self.unseen.of_smece(alpha))
+        fall, rise = (x * most / apart for x in self.unseen.of_smece(alpha))
         low = np.minimum(low, np.maximum(found - fall, -most))
         high = np.maximum(high, np.minimum(found + rise, most))
         return np.maximum(low, -1.0), np.minimum(high, 1.0)
@@ -368,7 +370,8 @@ def _probs_of_events(sums: Sums) -> tuple[FloatArray, FloatArray]:
     """
     mean = _mean_prob(sums)
     varying = _ratio(sums.prob_var, sums.weight_sq)
-    low, high = 1 - _ratio(1 - mean - varying, 1 - mean), _ratio(mean - varying, mean)
+    low = 1 - (1 - mean - varying) / (1 - mean + _ROUNDING)
+    high = (mean - varying) / (mean + _ROUNDING)
     return np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)
 
 
