@@ -18,12 +18,12 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from softcal._validation.inputs import FloatArray
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.kernel import native_limits
-from softcal.table.reliability import Reliability
 
 if TYPE_CHECKING:
     from softcal._validation.votes import Votes
     from softcal.table.groups import SharedByRaters
     from softcal.table.kernel import Sums
+    from softcal.table.reliability import Reliability
 
 Number = TypeVar("Number", float, FloatArray)
 
