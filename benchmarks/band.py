@@ -40,10 +40,12 @@ def try_band() -> None:
                     p = rng.beta(a, b, n)
                     y, options = calibrated_labels(rng, kind, p)
                     rel = sc.reliability(y, p, **options)
-                    inside += np.abs(rel.gap) <= sc.consistency_band(rel).high
+                    low, high = sc.consistency_band(rel)
+                    inside += (low <= rel.gap) & (rel.gap <= high)
                     filled += rel.count > 0
-                    wide = sc.consistency_band(rel, simultaneous=True).high
-                    together += int((np.abs(rel.gap) <= wide).sum() == (rel.count > 0).sum())
+                    low, high = sc.consistency_band(rel, simultaneous=True)
+                    outside = (rel.gap < low) | (high < rel.gap)
+                    together += not outside.any()
                 often = filled > REPEATS / 2
                 print(
                     f"{kind:10} {shape:11} {n:5,}   {inside.sum() / filled.sum():.3f} "

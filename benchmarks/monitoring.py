@@ -1,15 +1,22 @@
+# ruff: noqa: SLF001
 """Simulate `Watch` and `check`: false alarms, delay to the alarm, and errors at the margin.
 
-    python benchmarks/monitoring.py [--runs N] [--looks N] [speed] [margins] [delays] [alarms]
+    python benchmarks/monitoring.py [--runs N] [--looks N] [PART ...]
 
-Prints tables; docs/watch.md quotes them with the numbers of runs. probcal, which watches 0/1
-labels, is measured if it is installed.
+The parts are speed, margins, delays, late, and alarms; without any, all of them.
+
+`late` and `alarms` write docs/watch_delays.csv and docs/watch_alarms.csv. The other parts print
+tables; docs/watch.md quotes them with the numbers of runs. probcal, which watches 0/1 labels, is
+measured if it is installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +24,7 @@ from scipy.special import logsumexp
 from scipy.stats import chi2
 
 import softcal as sc
-from softcal.inference import sequential
+from softcal.inference import sequential as q
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,84 +94,115 @@ def run(
 class Streams:
     """Many runs of `Watch` at once, in ten bins; one of them is compared with `Watch` itself."""
 
-    def __init__(self, runs: int) -> None:
-        self.shape = (runs, 10)
-        self.bins = np.zeros((3, *self.shape))
-        self.patterns = np.zeros((3, runs, 2))
-        self.starts: list[tuple[int, np.ndarray]] = []
+    def __init__(self, runs: int, tolerance: float = 0.0) -> None:
+        self.tolerance, self.day, self.outcomes = tolerance, 0, False
+        self.bins = np.zeros((3, runs, 10))
+        self.since = np.full((runs, 24), np.log(q._FIRST_SHARE))
+        self.share = np.log(np.tile(q._DAYS_SHARE, 4) / 4)
         self.log_evidence = np.zeros(runs)
-        self.of_bins = sequential._Mixture(sequential._BIN_RATES, 0.0)  # noqa: SLF001
-        self.of_patterns = sequential._Mixture(sequential._RATES, 0.0)  # noqa: SLF001
 
-    def update(self, day: int, new: np.ndarray) -> None:
-        """Add sums of r, of rows, and of r^2 per run and bin."""
-        self.starts.append((day, self.patterns))
-        if len(self.starts) > 64:
-            days = np.array([start for start, _ in self.starts])
-            del self.starts[1 + ((days[2:] - days[:-2]) / (days[-1] + 1 - days[1:-1])).argmin()]
-        middles = (np.arange(10) + 0.5) / 10
-        tilt = np.broadcast_to(((middles - 0.5) / 0.5).clip(-1, 1), self.shape)
-        if day > 1:
+    def update(self, new: np.ndarray, prob: np.ndarray, *, outcomes: bool) -> None:
+        """Add sums of r, of rows, and of r^2, and of predictions, per run and bin."""
+        bets = self._bets()
+        size, count = np.abs(bets), np.maximum(new[1], 1e-9)
+        if self.outcomes:
+            mean = (prob / count)[:, None] + self.tolerance * np.sign(bets)
+            costs = np.log1p(mean.clip(0, 1) * np.expm1(bets)) * new[1][:, None]
+            gained = bets * (new[0] + prob)[:, None] - costs
+        else:
+            reach = np.where(bets > 0, EDGES[1:], 1 - EDGES[:-1])
+            costs = q._costs(size * reach) / reach**2 * new[2][:, None]
+            gained = bets * new[0][:, None] - self.tolerance * size * new[1][:, None] - costs
+        self.outcomes = outcomes
+        self.bins = self.bins + new
+        before, self.day = q._later(self.day), self.day + 1
+        later = q._later(self.day)
+        self.since = np.logaddexp(self.since, np.log(before - later)) + gained.sum(axis=2)
+        single, signs = q._Mixture(q._BIN_RATES, self.tolerance).terms(self.bins.reshape(3, -1))
+        single = (single + np.log(signs / 2)).reshape(len(signs), -1, 10)
+        arms = [
+            np.logaddexp(logsumexp(self.since + self.share, axis=1), np.log(later)),
+            logsumexp(single.sum(axis=2), axis=0) - np.log(len(single)),
+            logsumexp(single, axis=(0, 2)) - np.log(10 * len(single)),
+        ]
+        weights = np.array([1 - q._BINS_SHARE, q._BINS_SHARE / 2, q._BINS_SHARE / 2])
+        self.log_evidence = logsumexp(arms, axis=0, b=weights[:, None])
+
+    def _bets(self) -> np.ndarray:
+        """Return the bets on each bin: runs, (patterns, signs, and rates), bins."""
+        middles = (EDGES[1:] + EDGES[:-1]) / 2
+        tilt = np.broadcast_to(2 * middles - 1, self.bins.shape[1:])
+        if self.day:
             weight = self.bins[1].sum(axis=1)
             center = self.bins[1] @ middles / weight
             reach = 2 * (self.bins[1] @ middles**2 / weight - center**2).clip(0) ** 0.5
             tilt = ((middles - center[:, None]) / reach.clip(1e-3)[:, None]).clip(-1, 1)
-        tilted = np.array([tilt, np.abs(tilt), tilt**2]) * new
-        self.patterns = self.patterns + np.stack([new.sum(axis=2), tilted.sum(axis=2)], axis=2)
-        self.bins = self.bins + new
-        self.look()
-
-    def look(self) -> None:
-        """Compute the evidence of every run."""
-        runs, size = self.shape
-        terms, signs = self.of_bins.terms(self.bins.reshape(3, -1))
-        together = terms.reshape(-1, runs, size).sum(axis=2)
-        together += np.log(signs).reshape(-1, runs, size).sum(axis=2) - size * np.log(2)
-        one = logsumexp((terms + np.log(signs)).reshape(-1, runs, size), axis=(0, 2))
-        days = np.array([day for day, _ in self.starts])
-        later = self.patterns[:, None] - np.stack([before for _, before in self.starts], axis=1)
-        terms, signs = self.of_patterns.terms(later.reshape(3, -1))
-        top = terms.max(axis=0)
-        each = np.log((np.exp(terms - top) * signs).sum(axis=0)) + top - np.log(len(signs) * 2)
-        each = each.reshape(len(days), runs, 2)
-        arms = [
-            *each[0].T, logsumexp(together, axis=0) - np.log(len(together)),
-            one - np.log(self.of_bins.size * size),
-        ]  # fmt: skip
-        weights = np.log(2 * days * (days + 1))[:, None]
-        of_starts = [*(each.max(axis=2) + np.log1p(np.exp(-np.abs(each[..., 0] - each[..., 1])))
-                       - weights), np.full(runs, -np.log(days[-1] + 1))]  # fmt: skip
-        self.log_evidence = np.logaddexp(
-            logsumexp(arms, axis=0) - np.log(4), logsumexp(of_starts, axis=0)
-        ) - np.log(2)
+        variance = (q._FIRST_VARIANCE + self.bins[2].sum(axis=1)) / (self.day + 1)
+        rates = np.sqrt(2 * q._SOUGHT / variance[:, None] / q._DAYS).clip(max=q._LARGEST_RATE)
+        signed = np.concatenate([rates, -rates], axis=1)[:, :, None]
+        return np.concatenate([signed * np.ones(10), signed * tilt[:, None]], axis=1)
 
 
+EDGES = np.arange(11) / 10
 VARIANCE = {"0/1": 1.0, "5 votes": 1 / 5, "soft": 1 / 11}  # of a label, over p(1 - p)
 
 
+def day_of_sums(
+    rng: np.random.Generator, name: str, p: np.ndarray, shift: Any = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw labels of predictions of shape (runs, rows); return sums per run and bin.
+
+    They are the sums that `Streams` takes, of predictions, and of the labels' variance.
+    """
+    mean = np.clip(p + shift, 0, 1)
+    y = LABELS[name](rng, mean.ravel()).reshape(p.shape)
+    at = ((p * 10).astype(int) + 10 * np.arange(len(p))[:, None]).ravel()
+    lines = (y - p, np.ones_like(p), (y - p) ** 2, p, VARIANCE[name] * p * (1 - p))
+    sums = [np.bincount(at, x.ravel(), 10 * len(p)).reshape(-1, 10) for x in lines]
+    return np.array(sums[:3]), sums[3], sums[4]
+
+
+class Setting(NamedTuple):
+    """Calibrated streams: their labels, tolerance, and how days vary."""
+
+    labels: str
+    tolerance: float = 0.0
+    drift: bool = False  # predictions grow from day to day
+    spread: float = 0.0  # standard deviation of a day's own error, which has mean 0
+
+
+ALARMS = (
+    *(Setting(name, drift=drift) for drift in (False, True) for name in LABELS),
+    *(Setting(name, 0.02, spread=spread) for spread in (0.01, 0.02) for name in ("0/1", "soft")),
+    Setting("soft", 0.02, spread=0.05), Setting("soft", 0.0, spread=0.01),
+)  # fmt: skip
+
+
 def ever_alarmed(name: str, runs: int, looks: int, *, drift: bool) -> np.ndarray:
-    """Return the share of calibrated runs in which each method ever alarms: three numbers.
+    """Return the share of calibrated runs in which each method ever alarms, as `alarmed` does."""
+    return alarmed(Setting(name, drift=drift), runs, looks)
+
+
+def alarmed(setting: Setting, runs: int, looks: int) -> np.ndarray:
+    """Return the share of runs in which each method ever alarms: three numbers.
 
     The methods are `Watch`, a chi-square test of all rows so far at 5% with the true variance of
     the labels, and the same with Bonferroni's correction.
     """
-    rng = np.random.default_rng([20, drift, len(name)])
-    streams, watch = Streams(runs), sc.Watch(tolerance=0.0)
+    name, tolerance, drift, spread = setting
+    rng = np.random.default_rng([2711, ALARMS.index(setting)])
+    streams, watch = Streams(runs, tolerance), sc.Watch(tolerance=tolerance)
     ever = np.zeros((3, runs), dtype=bool)
-    variance = np.zeros(streams.shape)
+    variance = np.zeros((runs, 10))
     for day in range(1, looks + 1):
         a = 1 + 2 * day / looks if drift else 1.0
         p = rng.beta(a, 1.5, (runs, 100)).clip(1e-9, 1 - 1e-9)
-        y = LABELS[name](rng, p.ravel()).reshape(p.shape)
-        at = ((p * 10).astype(int) + 10 * np.arange(runs)[:, None]).ravel()
-
-        def added(what: np.ndarray, at: np.ndarray = at) -> np.ndarray:
-            return np.bincount(at, what.ravel(), 10 * runs).reshape(runs, 10)
-
-        streams.update(day, np.array([added(each) for each in (y - p, p**0, (y - p) ** 2)]))
-        state = watch.update(sc.reliability(y[0], p[0]))
-        assert abs(state.log_evidence - streams.log_evidence[0]) < 1e-8  # noqa: S101
-        variance += added(VARIANCE[name] * p * (1 - p))
+        new, prob, noise = day_of_sums(rng, name, p, spread * rng.normal(size=(runs, 1)))
+        streams.update(new, prob, outcomes=name == "0/1")
+        if day <= 50:
+            state = watch.update(table_of(new[:, 0], prob[0], outcomes=name == "0/1"))
+            assert abs(state.log_evidence - streams.log_evidence[0]) < 1e-8  # noqa: S101
+        variance += noise
         statistic = np.divide(streams.bins[0] ** 2, variance, where=variance > 0, out=0 * variance)
         pvalue = chi2.sf(statistic.sum(axis=1), (variance > 0).sum(axis=1))
         ever |= [streams.log_evidence >= np.log(20), pvalue < 0.05, pvalue < 0.05 / looks]
@@ -172,14 +210,84 @@ def ever_alarmed(name: str, runs: int, looks: int, *, drift: bool) -> np.ndarray
     return share
 
 
+def table_of(new: np.ndarray, prob: np.ndarray, *, outcomes: bool) -> sc.Reliability:
+    """Return a table of ten bins with these sums."""
+    total, count, square = new
+    empty = sc.Reliability.empty(10)
+    named = {
+        "count": count.astype(np.int64), "weight": count, "weight_sq": count,
+        "label": total + prob, "residual": -total, "residual_sq": square, "residual_var": square,
+        "label_var": np.zeros(10) if outcomes else np.ones(10),
+    }  # fmt: skip
+    return replace(empty, sums=replace(empty.sums, **named))
+
+
+def write_csv(name: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows to a file of docs, and print them."""
+    path = Path(__file__).parent.parent / "docs" / name
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(path.read_text(encoding="utf-8"))
+
+
 def false_alarms(runs: int, looks: int) -> None:
-    print(f"\nCalibrated model, {looks} looks of 100 rows, {runs} runs: share that ever alarms")
-    print(f"{'labels':>22} {'Watch':>8} {'daily test':>11} {'Bonferroni':>11}")
-    for drift in (False, True):
-        for name in LABELS:
-            share = ever_alarmed(name, runs, looks, drift=drift)
-            mix = name + (", drifting mix" if drift else "")
-            print(f"{mix:>22} {share[0]:8.4f} {share[1]:11.4f} {share[2]:11.4f}", flush=True)
+    """Write the share of calibrated streams that ever raise an alarm."""
+    rows = []
+    for setting in ALARMS:
+        share = np.round(alarmed(setting, runs, looks), 4).tolist()
+        methods = dict(zip(("watch", "daily", "bonferroni"), share, strict=True))
+        rows.append({**setting._asdict(), "looks": looks, "runs": runs, **methods})
+        print(rows[-1], flush=True)
+    write_csv("watch_alarms.csv", rows)
+
+
+LATE = (
+    ("0/1", 0.05, 100), ("0/1", -0.05, 300), ("0/1", 0.08, 31), ("0/1", 0.03, 200),
+    ("5 votes", 0.03, 100), ("soft", 0.02, 100), ("soft", -0.015, 300),
+)  # fmt: skip
+
+
+def late_shifts(runs: int) -> None:
+    """Write the delay of `Watch`, and of a CUSUM that knows the shift and the number of days.
+
+    Each day has 200 rows. The threshold of the CUSUM gives a false alarm in 5% of calibrated
+    streams of 365 days.
+    """
+    rows = []
+    for k, (name, shift, start) in enumerate(LATE):
+        rng = np.random.default_rng([2712, k])
+        null, _ = cusum(rng, name, shift, 1000, days=365, start=10**9)
+        needed = np.quantile(null.max(axis=0), 0.95)
+        path, evidence = cusum(rng, name, shift, runs, days=start + 119, start=start)
+        row = {"labels": name, "shift": shift, "day": start, "runs": runs}
+        for method, crossed in (("watch", evidence >= np.log(20)), ("cusum", path >= needed)):
+            first = np.where(crossed.any(axis=0), crossed.argmax(axis=0) + 1.0, np.inf)
+            late = first[first >= start] - start + 1
+            row[method] = round(float(np.median(late)), 1)
+            row[f"{method}_early"] = round(float((first < start).mean()), 4)
+        rows.append(row)
+        print(row, flush=True)
+    write_csv("watch_delays.csv", rows)
+
+
+def cusum(
+    rng: np.random.Generator, name: str, shift: float, runs: int, *, days: int, start: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the paths of a CUSUM and of the log evidence, of shape (days, runs)."""
+    streams, total = Streams(runs), np.zeros(runs)
+    paths = np.zeros((2, days, runs))
+    for day in range(days):
+        p = rng.beta(1.0, 1.5, (runs, 200)).clip(1e-9, 1 - 1e-9)
+        new, prob, noise = day_of_sums(rng, name, p, shift if day + 1 >= start else 0.0)
+        # The log likelihood ratio of a normal sum with the variance that labels have.
+        ratio = shift * (new[0].sum(axis=1) - shift * 200 / 2) * 200 / noise.sum(axis=1)
+        total = np.maximum(total, 0.0) + ratio
+        if start <= days:
+            streams.update(new, prob, outcomes=name == "0/1")
+        paths[:, day] = total, streams.log_evidence
+    return paths[0], paths[1]
 
 
 def delays(runs: int) -> None:
@@ -188,7 +296,7 @@ def delays(runs: int) -> None:
         f"{'labels':>10} {'error':>18} {'Watch':>7} {'Bonferroni':>11} {'probcal':>8} "
         f"{'oracle':>7} {'since':>6}"
     )
-    rng = np.random.default_rng(21)
+    rng = np.random.default_rng(2713)
     for name, labels in LABELS.items():
         for what, setting in ERRORS.items():
             start = int(setting["start"])
@@ -253,7 +361,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--looks", type=int, default=1000)
-    parser.add_argument("parts", nargs="*", default=["speed", "margins", "delays", "alarms"])
+    parser.add_argument(
+        "parts", nargs="*", default=["speed", "margins", "delays", "late", "alarms"]
+    )
     given = parser.parse_args()
     if "speed" in given.parts:
         speed()
@@ -261,5 +371,7 @@ if __name__ == "__main__":
         margins(20 * given.runs)
     if "delays" in given.parts:
         delays(given.runs)
+    if "late" in given.parts:
+        late_shifts(given.runs)
     if "alarms" in given.parts:
         false_alarms(given.runs, given.looks)

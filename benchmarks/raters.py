@@ -28,7 +28,7 @@ from benchmarks.paired import write_csv
 from softcal._validation.inputs import rows as checked_rows
 from softcal._validation.votes import RowVotes
 from softcal.bins import Bins
-from softcal.inference.intervals import smece_interval
+from softcal.inference.smece import smece_interval
 from softcal.inference.tests import calibration_test
 from softcal.table.owners import Raters
 from softcal.table.reliability import Reliability, from_rows

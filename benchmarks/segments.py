@@ -1,13 +1,14 @@
 """Simulate the audit: false findings, power, and speed beside Bonferroni and MCGrad.
 
-python -m benchmarks.segments familywise KIND RUNS    false findings on calibrated data
+python -m benchmarks.segments grid                    false findings: docs/audit_false.csv
+python -m benchmarks.segments precise RUNS            gaps of soft labels: docs/audit_power.csv
 python -m benchmarks.segments power RUNS              how often a planted gap is found
 python -m benchmarks.segments mcgrad RUNS             false findings of MCGrad's maximum
 python -m benchmarks.segments speed                   a million rows, 500 segments
 python -m benchmarks.segments agreement               the statistic of a segment
 python -m benchmarks.segments evidence                the part of `make evidence`
 
-All but the first run MCGrad if it can be imported; see `benchmarks.evidence.peers`.
+The others run MCGrad if it can be imported; see `benchmarks.evidence.peers`.
 """
 
 from __future__ import annotations
@@ -16,67 +17,149 @@ import json
 import math
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import ttest_1samp
 
 import softcal as sc
 
-KINDS = ("0/1", "rare 0/1", "4 votes", "soft", "mixed")
+KINDS = (
+    "0/1", "rare 0/1", "4 votes", "5 votes, number unknown", "soft", "rare soft", "soft, symmetric",
+    "soft, skewed", "nearly exact", "mixed", "other labels in each segment",
+)  # fmt: skip
+SIZES: dict[str, dict[str, int]] = {  # of about 10, 350, 150, and 4,800 segments
+    "few": {"n": 600, "columns": 1, "values": 10, "depth": 1, "min_rows": 5, "runs": 150},
+    "small": {"n": 2000, "columns": 3, "values": 10, "depth": 2, "min_rows": 5, "runs": 60},
+    "large": {"n": 20_000, "columns": 3, "values": 6, "depth": 2, "min_rows": 30, "runs": 200},
+    "many": {"n": 5000, "columns": 7, "values": 5, "depth": 3, "min_rows": 15, "runs": 10},
+}
 LEVEL = 0.95
+DOCS = Path(__file__).parent.parent / "docs"
 
 
-def labels(kind: str, p: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
-    """Return labels of a calibrated model, and their number of votes if known."""
+def labels(kind: str, p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return labels of a calibrated model."""
     if kind == "4 votes":
-        return rng.binomial(4, p) / 4, 4
-    if kind == "soft":  # a beta distribution with mean p
-        return rng.beta(5 * p, 5 * (1 - p)), None
+        return rng.binomial(4, p) / 4
+    if kind.startswith("5 votes"):
+        return rng.binomial(5, p) / 5
+    if kind in ("soft", "rare soft"):  # a beta distribution with mean p
+        return rng.beta(5 * p, 5 * (1 - p))
+    reach = np.minimum(p, 1 - p)
+    if kind == "soft, symmetric":
+        return p + np.minimum(reach, 0.1) * rng.uniform(-1, 1, p.size)
+    if kind == "soft, skewed":  # one in ten is far above p, and the others are just below
+        return p + np.minimum(reach, 0.18) * np.where(rng.uniform(size=p.size) < 0.1, 1, -1 / 9)
+    if kind == "nearly exact":  # one in fifty is an outcome
+        near = p + 0.05 * reach * rng.uniform(-1, 1, p.size)
+        return np.where(rng.uniform(size=p.size) < 0.02, rng.binomial(1, p), near)
     if kind == "mixed":  # outcomes in half of the rows, vote shares in the others
         m = np.where(rng.uniform(size=p.size) < 0.5, 1, 8)
-        return rng.binomial(m, p) / m, None
-    return rng.binomial(1, p).astype(float), None
+        return rng.binomial(m, p) / m
+    return rng.binomial(1, p).astype(float)
 
 
 def calibrated(kind: str, rng: np.random.Generator, n: int, columns: int, values: int) -> Any:
-    """Return rows of a calibrated model, and the arguments of the audit for their labels."""
-    p = rng.beta(0.5, 20, size=n) if kind == "rare 0/1" else rng.beta(1, 2, size=n)
-    p = np.clip(p, 1e-9, 1 - 1e-9)
-    y, votes = labels(kind, p, rng)
-    frame = pd.DataFrame({"p": p, "y": y})
-    for k in range(columns):
-        frame[f"c{k}"] = rng.integers(0, values, size=n).astype(str)
-    return frame, {} if votes is None else {"n_votes": votes}
+    """Return rows of a calibrated model, and the arguments of the audit for their labels.
+
+    The values of the second column are halves of those of the first.
+    """
+    p = rng.beta(0.5, 20, size=n) if kind.startswith("rare") else rng.beta(1, 2, size=n)
+    p = np.clip(p, 1e-6, 1 - 1e-6)
+    codes = rng.integers(0, values, size=(columns, n))
+    if columns > 1:
+        codes[1] = 2 * codes[0] + rng.integers(0, 2, size=n)
+    if kind == KINDS[-1]:
+        each = [labels(name, p, rng) for name in ("0/1", "soft, symmetric", "soft")]
+        y = np.choose(np.minimum(codes[0], 2), each)
+    else:
+        y = labels(kind, p, rng)
+    frame = pd.DataFrame({"p": p, "y": y} | {f"c{k}": codes[k] for k in range(columns)})
+    return frame, {"n_votes": 4} if kind == "4 votes" else {}
 
 
-def familywise(kind: str, runs: int, *, n: int, columns: int, values: int, depth: int) -> None:
-    """Print how often anything is found in calibrated data, after every 25 runs."""
-    by = [f"c{k}" for k in range(columns)]
+def familywise(kind: str, size: str) -> dict[str, Any]:
+    """Return how often anything is found in calibrated data."""
+    n, columns, values, depth, min_rows, runs = SIZES[size].values()
     false, tested = 0, 0
     for seed in range(runs):
-        rng = np.random.default_rng([1119, KINDS.index(kind), n, seed])
+        rng = np.random.default_rng([2727, KINDS.index(kind), n, seed])
         frame, known = calibrated(kind, rng, n, columns, values)
         found = sc.audit(
-            frame, y_true="y", y_prob="p", by=by, depth=depth, level=LEVEL, draws=199, rng=seed,
-            **known,
+            frame, y_true="y", y_prob="p", by=[f"c{k}" for k in range(columns)], depth=depth,
+            min_rows=min_rows, level=LEVEL, draws=199, rng=seed, **known,
         )  # fmt: skip
         tested += len(found.segments)
         false += min(found.overall.pvalue, found.segments[0].pvalue) <= 1 - LEVEL
-        if (seed + 1) % 25 == 0 or seed + 1 == runs:
-            rate = false / (seed + 1)
-            row = {
-                "labels": kind, "rows": n, "segments": round(tested / (seed + 1)),
-                "runs": seed + 1, "familywise": round(rate, 4),
-                "se": round(math.sqrt(rate * (1 - rate) / (seed + 1)), 4),
-                "bound": round(0.05 + 2 * math.sqrt(0.05 * 0.95 / (seed + 1)), 4),
-            }  # fmt: skip
-            print(json.dumps(row), flush=True)
+    row = {"labels": kind, "rows": n, "segments": round(tested / runs), "runs": runs}
+    return row | {"found": round(false / runs, 4)}
+
+
+def write_csv(name: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows to a file of docs."""
+    pd.DataFrame(rows).to_csv(DOCS / name, index=False, lineterminator="\n")
+
+
+def grid() -> None:
+    """Write the share of calibrated data sets in which anything is found."""
+    rows = []
+    for size in SIZES:
+        for kind in KINDS:
+            rows.append(familywise(kind, size))
+            print(json.dumps(rows[-1]), flush=True)
+    write_csv("audit_false.csv", rows)
+
+
+PLANTED = (  # labels, those of the segment that is off, and its gap
+    ("soft", "soft", 0.11), ("4 votes", "4 votes", 0.14), ("0/1", "0/1", 0.27),
+    ("soft, symmetric", "soft, symmetric", 0.03), ("soft, skewed", "soft, skewed", 0.03),
+    ("soft", "soft, symmetric", 0.03),
+)  # fmt: skip
+
+
+def precise(runs: int) -> None:
+    """Write how often the audit and Bonferroni's t-tests find a gap in one of 36 cells."""
+    rows = []
+    for k, (kind, inside, gap) in enumerate(PLANTED):
+        hits = np.zeros(2)
+        for seed in range(runs):
+            rng = np.random.default_rng([2728, k, seed])
+            n, columns = 3000, 4
+            frame = pd.DataFrame({f"c{c}": rng.integers(0, 6, n) for c in range(columns)})
+            here = ((frame.c0 == 0) & (frame.c1 == 0)).to_numpy()
+            frame["p"] = rng.uniform(0.3, 0.9, n)
+            mean = frame.p.to_numpy() - gap * here
+            frame["y"] = np.where(here, labels(inside, mean, rng), labels(kind, mean, rng))
+            found = sc.audit(
+                frame, y_true="y", y_prob="p", by=[f"c{c}" for c in range(columns)], level=LEVEL,
+                draws=399, rng=seed, **({"n_votes": 4} if kind == "4 votes" else {}),
+            )  # fmt: skip
+            residual = (frame.p - frame.y)[here]
+            pvalue = ttest_1samp(residual, 0).pvalue * len(found.segments)
+            hits += [
+                any(each.where == {"c0": "0", "c1": "0"} for each in found.found),
+                pvalue <= 1 - LEVEL,
+            ]
+        audit, bonferroni = (round(float(x), 4) for x in hits / runs)
+        row = {"labels": kind, "inside": inside, "gap": gap, "runs": runs, "audit": audit}
+        rows.append(row | {"bonferroni_t": bonferroni})
+        print(json.dumps(rows[-1]), flush=True)
+    write_csv("audit_power.csv", rows)
+
+
+def with_columns(frame: Any, rng: np.random.Generator, columns: int, values: int) -> Any:
+    """Return the rows with columns of texts that are independent of each other."""
+    for k in range(columns):
+        frame[f"c{k}"] = rng.integers(0, values, size=len(frame)).astype(str)
+    return frame
 
 
 def planted(rng: np.random.Generator, n: int, columns: int, values: int, gap: float) -> Any:
     """Return rows of a model that is too high by `gap` in one combination of two values."""
-    frame, _ = calibrated("0/1", rng, n, columns, values)
+    frame = with_columns(calibrated("0/1", rng, n, 0, values)[0], rng, columns, values)
     frame["p"] = rng.beta(2, 3, size=n)
     here = (frame.c0 == "0") & (frame.c1 == "0")
     frame["y"] = rng.binomial(1, np.clip(frame.p - gap * here, 0, 1)).astype(float)
@@ -157,7 +240,7 @@ def mcgrad_false(runs: int) -> list[dict[str, Any]]:
         alone = corrected = 0
         for seed in range(runs):
             rng = np.random.default_rng([19, KINDS.index(kind), 3000, seed])
-            frame, _ = calibrated(kind, rng, 3000, 4, 6)
+            frame = with_columns(calibrated(kind, rng, 3000, 0, 6)[0], rng, 4, 6)
             error = mcgrad_error(frame, [f"c{k}" for k in range(4)])
             pvalues = np.asarray(error.segments_ecce_pvalue)
             alone += error.mce_pvalue <= 1 - LEVEL
@@ -224,11 +307,10 @@ def speed(n: int = 1_000_000, turns: int = 3) -> dict[str, Any]:
 def main() -> None:
     """Run one of the simulations."""
     command, *rest = sys.argv[1:]
-    if command == "familywise":
-        size = {"n": 5000, "columns": 7, "values": 5, "depth": 3}
-        if rest[2:] == ["small"]:
-            size = {"n": 3000, "columns": 4, "values": 6, "depth": 2}
-        familywise(rest[0], int(rest[1]), **size)
+    if command == "grid":
+        grid()
+    elif command == "precise":
+        precise(int(rest[0]))
     elif command == "evidence":
         print(json.dumps(evidence()))
     else:

@@ -8,7 +8,7 @@
 
 namespace limits {
 
-const double ROOT_2 = std::sqrt(2.0), MEAN_AT_0 = std::sqrt(2 / std::acos(-1.0));
+const double ROOT_2 = std::sqrt(2.0), MEAN_AT_0 = std::sqrt(2 / std::acos(-1.0)), SPREAD_AT_0 = std::sqrt(1 - MEAN_AT_0 * MEAN_AT_0);
 
 // Constants, in the order of `_METHOD` in Python.
 struct Method { double sharpness, near, far, few_rows, enough_rows, rounding, step; };
@@ -88,8 +88,8 @@ struct Limits {
     const double unit = total / rows;
     third -= unit * (3 * mean * variance - 2 * mean * mean * mean * total * unit);
     const double half = (2 * z * z + 1) / 6 * skewness(third) * total;
-    const double scale = near_error > 0 ? near_error : 1, seen = near_gap / scale;
-    const double most = highest_plausible(std::max(seen, MEAN_AT_0), z * std::sqrt(near_square) / scale);
+    const double scale = near_error > 0 ? near_error : 1, seen = near_gap / scale, noise = std::sqrt(near_square) / scale;
+    const double most = highest_plausible(std::max(seen, MEAN_AT_0 - SPREAD_AT_0 * noise), z * noise);
     const double middle = std::min(inverse_mean(seen), most), reach = (most - middle) * near_error;
     const double far = kept(far_square - far_gap * far_gap / rows, far_square);
     return std::min((middle * near_error + far_gap + half + std::sqrt(half * half + reach * reach + z * z * far)) / total, 1.0);
@@ -111,7 +111,7 @@ struct Limits {
     }
     if (above == grid.size) return seen + width;
     const double low = reach(above - 1), high = reach(above);
-    return ((double)above - (high - seen) / (high - low)) * method.step;
+    return std::max(((double)above - (high - seen) / (high - low)) * method.step, 0.0);
   }
 };
 
@@ -171,6 +171,14 @@ inline Found of(const Table& t, size_t bins, double n, const double* ways, size_
     if (k > 1) continue;  // what follows is of the bins themselves
     f.debiased = limits.less_noise(joined);
     f.high = std::max(limits.upper(joined, ways[0]), std::min(ways[1] / limits.rows, 1.0));
+    std::vector<Bin> as_seen;  // without the known noise, which may be too large
+    for (size_t b = 0; b < bins; b++) {
+      const double own = t[RESIDUAL_VAR][b];
+      if (own > 0) as_seen.push_back({t[RESIDUAL][b], std::sqrt(own), lean[b], t[WEIGHT][b], t[WEIGHT_SQ][b]});
+    }
+    Limits own = limits;
+    own.variance = f.residual_var;
+    f.high = std::max(f.high, own.upper(as_seen, ways[0]));
   }
   return f;
 }

@@ -122,12 +122,12 @@ def test_advice_counts_groups_and_raters_where_they_determine_the_interval(
 def test_several_undecided_bins_need_more_rows_than_one() -> None:
     y, p = np.tile([0.33, 0.61], 200), np.full(400, 0.45)
     one = sc.check(y, p, max_gap=0.0319)
-    both = sc.check([*y, *(y + 0.1)], [*p, *(p + 0.1)], max_gap=0.0345)
+    both = sc.check([*y, *(y + 0.1)], [*p, *(p + 0.1)], max_gap=0.035)
     assert [each.outcome for each in (one, both)] == ["undecided"] * 2
     assert one.more_rows is not None
     assert both.more_rows is not None
     assert both.more_rows > 2 * one.more_rows
-    few = sc.check([*y, 0.5], [*p, 0.95], max_gap=0.0345)  # with 100 rows, it is judged too
+    few = sc.check([*y, 0.5], [*p, 0.95], max_gap=0.035)  # with 100 rows, it is judged too
     assert (few.outcome, few.more_rows) == ("undecided", None)
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import softcal as sc
 from softcal.table.build import tables_of_models
+from softcal.table.joint import JointTable
 from softcal.table.kernel import Sums
-from softcal.table.owners import Clusters
+from softcal.table.owners import Groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,10 +111,11 @@ def moved(table: JointTable, by: Callable[[FloatArray], FloatArray]) -> JointTab
     def moved_table(rel: sc.Reliability) -> sc.Reliability:
         whole = {"count", "votes", "repeated"}
         sums: dict[str, Any] = {k: v if k in whole else by(v) for k, v in vars(rel.sums).items()}
-        clusters = None
+        clusters: Groups | None = None
         if rel.clusters is not None:
-            squares = (by(x) for x in (rel.clusters.residual, rel.clusters.weight))
-            clusters = Clusters(rel.clusters.count, *((x + x.T) / 2 for x in squares))
+            own = rel.clusters.sums
+            assert own is not None
+            clusters = Groups(own.names, own.owner, own.place, by(own.values))
         return sc.Reliability(rel.bins, Sums(**sums), clusters)
 
     return replace(

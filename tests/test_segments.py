@@ -90,13 +90,36 @@ def test_predictions_that_are_too_low_are_named_as_such() -> None:
     assert worst.high <= 0
 
 
-@pytest.mark.parametrize("off", [0.0, 0.05, 0.1, 0.3])
-@pytest.mark.parametrize("votes", [1, 4])
-def test_interval_excludes_zero_exactly_where_a_segment_is_found(off: float, votes: int) -> None:
-    found = audited(rows(off=off, votes=votes))
-    for each in found.segments:
-        assert each.low <= each.gap <= each.high
-        assert (each.low < 0 < each.high) == (each not in found.found)
+@given(
+    st.sampled_from(["outcomes", "votes", "soft", "skewed", "rare", "certain"]),
+    st.floats(-0.3, 0.3), st.integers(30, 600), st.integers(1, 400), st.floats(0.5, 0.99),
+    st.sampled_from([0.0, 1.0]), st.integers(0, 10**6),
+)  # fmt: skip
+def test_interval_excludes_zero_exactly_where_the_pvalue_rejects(
+    kind: str, off: float, n: int, draws: int, level: float, spread: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"p": rng.uniform(0.0, 1.0, size=n)})
+    if kind == "rare":
+        frame["p"] = rng.beta(0.3, 20, size=n)
+    if kind == "certain":
+        frame["p"] = np.round(frame.p)
+    frame["s"] = rng.integers(0, 4, size=n)
+    frame["t"] = rng.integers(0, 3, size=n)
+    mean = np.clip(frame.p - off * (frame.s == 0), 1e-9, 1 - 1e-9)
+    frame["y"] = {
+        "outcomes": rng.binomial(1, mean),
+        "votes": rng.binomial(4, mean) / 4,
+        "skewed": np.clip(mean + 0.1 * (rng.uniform(size=n) < 0.1) - 0.01, 0, 1),
+    }.get(kind, rng.beta(5 * mean, 5 * (1 - mean)))
+    frame["w"] = np.exp(spread * rng.normal(size=n))
+    found = sc.audit(
+        frame, y_true="y", y_prob="p", by=["s", "t"], sample_weight="w", min_rows=3, draws=draws,
+        level=level, **({"n_votes": 4} if kind == "votes" else {}),
+    )  # fmt: skip
+    for each in (found.overall, *found.segments):
+        assert -1 <= each.low <= each.gap <= each.high <= 1
+        assert (each.low <= 0 <= each.high) == (each.pvalue > 1 - level)
 
 
 def test_segments_are_in_order_of_the_gap_that_is_certain() -> None:

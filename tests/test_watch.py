@@ -96,20 +96,23 @@ PREDICTIONS = [0.1, 0.9, 0.5, 0.1, 0.97, 0.5]
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.05])
 @pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.5, 1.0)])
+@pytest.mark.parametrize(("rows", "bins"), [(1, 4), (2, 2), (2, 4)])
 def test_mean_of_the_evidence_never_exceeds_1_over_all_outcomes(
-    shift: float, values: tuple[float, ...]
+    shift: float, values: tuple[float, ...], rows: int, bins: int
 ) -> None:
-    """At the edge of the tolerance, over every sequence of labels, one row per update."""
+    """At the edge of the tolerance, over every sequence of labels, few rows per update."""
     p = np.array(PREDICTIONS)
     means = np.clip(p + shift, 0, 1)
-    mean_evidence = np.zeros(p.size)
+    mean_evidence = np.zeros(p.size // rows)
     for labels in product(values, repeat=p.size):
         chance, watch = 1.0, Watch(tolerance=0.05)
-        for k, y in enumerate(labels):
-            chance *= _chance(means[k], y, values)
-            state = watch.update(sc.reliability([y], [p[k]], bins=4))
+        for k in range(mean_evidence.size):
+            now = slice(k * rows, (k + 1) * rows)
+            for mean, y in zip(means[now], labels[now], strict=True):
+                chance *= _chance(mean, y, values)
+            state = watch.update(sc.reliability(labels[now], p[now], bins=bins))
             # The sum over all that may follow adds up to the chance of the labels so far.
-            mean_evidence[k] += chance * state.evidence / len(values) ** (p.size - k - 1)
+            mean_evidence[k] += chance * state.evidence / len(values) ** (p.size - now.stop)
     assert (mean_evidence <= 1 + 1e-12).all()
     assert (np.diff(mean_evidence) <= 1e-12).all()
     assert mean_evidence[-1] > 0.9  # and little is given away
@@ -260,6 +263,29 @@ def test_start_days_kept_are_few_and_the_day_is_still_found(rng: np.random.Gener
     assert state.alarm
     assert len(state.worst._starts) <= 64
     assert abs(state.since - 250) <= 4
+
+
+def test_late_shift_of_outcomes_is_found_within_two_weeks(rng: np.random.Generator) -> None:
+    delays = []
+    for _ in range(9):
+        watch = Watch(tolerance=0.0)
+        states = (watch.update(rel) for rel in drifting_days(rng, 100, 140, 200, 0.05))
+        delays.append(next(state.date for state in states if state.alarm) - 99)
+    assert 4 <= np.median(delays) <= 12
+    assert min(delays) > 0
+
+
+def test_outcomes_and_other_labels_may_alternate(rng: np.random.Generator) -> None:
+    """The evidence of a day depends on its labels, and on the kind of the labels before it."""
+    alarms = 0
+    for _ in range(20):
+        watch = Watch(tolerance=0.0)
+        for day in range(30):
+            p = rng.uniform(size=100)
+            votes = 1 if day % 3 else 4
+            state = watch.update(sc.reliability(rng.binomial(votes, p) / votes, p))
+        alarms += state.alarm
+    assert alarms <= 3
 
 
 def segments(
@@ -428,7 +454,7 @@ def test_tables_that_differ_between_updates_are_refused(rng: np.random.Generator
 
 def test_states_print_in_words(rng: np.random.Generator) -> None:
     watch = Watch()
-    for rel in drifting_days(rng, start=1, days=12):
+    for rel in drifting_days(rng, start=2, days=12):
         state = watch.update(rel)
         if state.date == 1:
             assert "No alarm" in str(state)

@@ -46,7 +46,7 @@ def test_alarm_exits_with_1_and_names_start_and_segment(days: Any) -> None:
     done = softcal_here("watch", days, "--by", "country")
     text = " ".join(done.stdout.split())
     assert done.returncode == 1
-    assert "Alarm on 2026-03-12 for p, country = FR. Since 2026-03-11" in text
+    assert "Alarm on 2026-03-11 for p, country = FR. Since 2026-03-11" in text
     assert "predictions are too high" in text
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -76,7 +76,7 @@ def test_days_in_a_column_give_what_days_in_files_give(
     )
     cards = [json.loads(done.stdout) for done in (from_rows, from_files, of_set)]
     for card in cards[1:]:
-        assert card["alarm_date"] == cards[0]["alarm_date"] == "2026-03-12"
+        assert card["alarm_date"] == cards[0]["alarm_date"] == "2026-03-11"
         for one, other in zip(card["days"], cards[0]["days"], strict=True):
             assert one["log_evidence"] == pytest.approx(other["log_evidence"], abs=1e-9)
 
@@ -160,7 +160,7 @@ def test_figure_and_page_are_written_and_hold_hostile_names_as_text(
     text = page.read_text(encoding="utf-8")
     assert "<script" not in text
     assert "&lt;script&gt;" in text
-    assert "Alarm on 2026-03-12" in text
+    assert "Alarm on 2026-03-11" in text
     assert "6 earlier updates" in text
     assert figure.read_text(encoding="utf-8").startswith("<?xml")
 

@@ -61,7 +61,7 @@ def section(rows: list[dict[str, Any]]) -> str:
         f"with {BINS} bins and U-shaped predictions. Each row has {DATA_SETS:,} data sets for "
         f"softcal, and {BOOTSTRAPPED} data sets with 400 resamples each for the bootstraps. Exact "
         "soft labels of a calibrated model have no noise, so every bootstrap interval there is the "
-        "point 0. The file [coverage.csv](coverage.csv) has the whole grid, 1,350 cells of 2,000 "
+        "point 0. The file [coverage.csv](coverage.csv) has the whole grid, 630 cells of 300 "
         "data sets each, from `benchmarks/interval_coverage.py`.\n",
         folded(f"Coverage in {len(rows)} settings", table(head, lines, numbers_from=1)),
     ])  # fmt: skip

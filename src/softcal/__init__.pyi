@@ -31,9 +31,13 @@ from .inference.comparison import (
     compare as compare,
     compare_many as compare_many,
 )
-from .inference.intervals import (
+from .inference.gaps import (
+    consistency_band as consistency_band,
     gap_intervals as gap_intervals,
-    smece_interval as smece_interval,
+)
+from .inference.new_group import (
+    new_group as new_group,
+    new_group_interval as new_group_interval,
 )
 from .inference.ordinal import (
     cumulative_smece_interval as cumulative_smece_interval,
@@ -44,11 +48,9 @@ from .inference.raters import (
     reliability_by_rater as reliability_by_rater,
 )
 from .inference.sequential import Watch as Watch
+from .inference.smece import smece_interval as smece_interval
 from .inference.summary import calibration_summary as calibration_summary
-from .inference.tests import (
-    calibration_test as calibration_test,
-    consistency_band as consistency_band,
-)
+from .inference.tests import calibration_test as calibration_test
 from .metrics.binned import (
     bias as bias,
     ece as ece,

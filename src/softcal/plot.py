@@ -17,8 +17,8 @@ from softcal._optional import naming_the_extra, refuse_other_bins
 from softcal._validation.days import day_of
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.inference.intervals import gap_intervals, smece_interval
-from softcal.inference.tests import consistency_band
+from softcal.inference.gaps import consistency_band, gap_intervals
+from softcal.inference.smece import smece_interval
 from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def show_class_scores(console: Console, tables: TableSet, card: dict[str, Any], name: str) -> None:
     """Print the scores of a set of many classes, and those of each segment."""
     from softcal.cli.display import segments_of, title_of
-    from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above
+    from softcal.inference.smece import ABOVE_ITS_INTERVAL, is_above
 
     _show_models(console, card, title_of(name, card, tables))
     _show_worst_classes(console, card)
@@ -62,8 +62,7 @@ def class_scorecard(
 
 
 def _numbers(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
-    from softcal.inference.intervals import smece_interval
-    from softcal.inference.tests import calibration_test
+    from softcal.inference.smece import smece_interval
 
     top = tables[pred]
     interval = smece_interval(top, level=level)
@@ -74,7 +73,7 @@ def _numbers(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
         "low": interval.low,
         "high": interval.high,
         "level": level,
-        "pvalue": calibration_test(top).pvalue,
+        "pvalue": interval.pvalue,
         "classwise_smece": math.fsum(by_class.values()) / len(by_class),
         "smece_by_class": by_class,
         **_item_scores(tables, pred),

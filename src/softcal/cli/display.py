@@ -11,8 +11,8 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import counted, printable
 from softcal.cli.options import chance, rows_text
-from softcal.inference.intervals import gap_intervals, smece_interval
-from softcal.inference.tests import calibration_test
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.smece import smece_interval
 from softcal.table.tableset import MISSING
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def numbers_of(rel: Reliability, level: float) -> dict[str, Any]:
         "high": interval.high,
         "level": level,
         "note": interval.note,
-        "pvalue": calibration_test(rel).pvalue,
+        "pvalue": interval.pvalue,
         "ece_hardened": _hardened(rel),
         "max_gap": rel.max_gap,
         "rms_gap": rel.rms_gap,

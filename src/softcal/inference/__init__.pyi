@@ -7,9 +7,10 @@ from .comparison import (
     Pair as Pair,
     Ranking as Ranking,
 )
-from .intervals import (
-    GapIntervals as GapIntervals,
-    Interval as Interval,
+from .gaps import GapIntervals as GapIntervals
+from .new_group import (
+    NewGroup as NewGroup,
+    NewGroupCalibration as NewGroupCalibration,
 )
 from .ordinal import ScoreInterval as ScoreInterval
 from .raters import RaterDifference as RaterDifference
@@ -22,6 +23,7 @@ from .sequential import (
     StreamState as StreamState,
     WatchState as WatchState,
 )
+from .smece import Interval as Interval
 from .summary import (
     CalibrationSummary as CalibrationSummary,
     Estimate as Estimate,

@@ -11,7 +11,9 @@ import numpy as np
 from softcal import _display
 from softcal._validation.rules import is_whole, real, refuse_bad_level
 from softcal.exceptions import InputError
-from softcal.inference.intervals import gap_intervals, normal_reach, smece_interval
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.intervals import normal_reach
+from softcal.inference.smece import smece_interval
 from softcal.table.reliability import refuse_no_rows, table_of
 
 if TYPE_CHECKING:
@@ -122,7 +124,7 @@ def check(
     Check('pass')
     >>> print(check(y, p, n_votes=votes, max_smece=0.1))
     UNDECIDED
-    SMECE 0.0952 (95% interval 0.0807 to 0.1063) may be above or below 0.1.
+    SMECE 0.0952 (95% interval 0.0812 to 0.1063) may be above or below 0.1.
     These data do not show how many more rows would decide.
     """
     rel = table_of(

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logit, ndtr, ndtri, stdtr, stdtrit
+from scipy.special import logit, ndtr, ndtri, stdtrit
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
 from softcal._validation.votes import Votes
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import (
-    MEAN_AT_0,
     SHARPNESS,
     Gaps,
     debiased,
@@ -44,10 +43,9 @@ if TYPE_CHECKING:
 
     Limits: TypeAlias = Callable[[float], tuple[FloatArray | float, FloatArray | float]]
 
-# Constants of the two intervals, set by simulation: benchmarks/paired.py.
-_DIRECT_SHARPNESS = 0.7  # c of the soft signs in the variance of the direct interval
-_CHOOSING = 0.95  # the narrower interval at this level is used at every level
-_ALIKE = 0.05  # relative difference of widths below which the two intervals are mixed
+# Set by simulation, benchmarks/paired.py; see docs/interval_method.md.
+_ROUNDING = 1e-7  # a sum of |D^A - D^B|, or a prediction, that may be due to rounding
+_OF_EACH = 0.9  # the share of alpha of each of the two intervals that are intersected
 
 
 class _Model:
@@ -55,20 +53,37 @@ class _Model:
 
     def __init__(self, sums: Sums, clusters: Clusters | None) -> None:
         self.gaps = Gaps.of(sums, clusters)
-        self.total, self.rows = self.gaps.total, self.gaps.rows
+        self.events = events_of(sums)
+        self.total, self.rows = self.gaps.total, self.gaps.independent
         self.gap = sums.residual / self.total[..., None]
         self.t, self.error = self.gaps.in_errors()
         self.sign = soft_sign(self.t, SHARPNESS)
         square = self.gaps.spread(self.sign)
-        seen = (self.sign * self.gap).sum(axis=-1) ** 2 / self.rows * (1 - 1 / self.rows)
+        rows = self.gaps.rows
+        seen = (self.sign * self.gap).sum(axis=-1) ** 2 / rows * (1 - 1 / rows)
         self.variance = kept(square - seen, square)  # with one more row, whose gap is 0
+        clusters = None if self.gaps.square is None else clusters  # also groups of one row
         self._own = sums.residual_var if clusters is None else clusters.residual
         own = sums.residual_var if clusters is None else clusters.residual.diagonal()
         self.square = own / self.total[..., None] ** 2
 
-    def signed_square(self, sign: FloatArray) -> FloatArray:
+    def cautious(self, z: float) -> tuple[FloatArray, FloatArray]:
+        """Return the cautious estimate and its distance to the lower limit, neither below 0."""
+        estimate, reach = self.gaps.cautious(z)
+        above_0 = np.maximum(estimate, 0.0)
+        return above_0, above_0 - np.maximum(estimate - reach, 0.0)
+
+    def generous(self, z: float, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Return the generous estimate and its distance to the upper limit, as for one model."""
+        estimate, reach = self.gaps.generous(z)
+        if self.gaps.square is not None and self.gaps.raters is None:  # the events are of groups
+            return estimate, reach
+        most = np.reshape([events.most(alpha) for events in self.events], estimate.shape)
+        return estimate, np.maximum(reach, most - estimate)
+
+    def signed_square(self) -> FloatArray:
         """Return the sum over rows, or groups, of their signed and squared residuals."""
-        independent = self.gaps.square is None
+        sign, independent = self.sign, self.gaps.square is None
         square = (sign**2 * self._own).sum(axis=-1) if independent else sign @ self._own @ sign
         out: FloatArray = square / self.total**2
         return out
@@ -77,13 +92,14 @@ class _Model:
 class DifferenceIntervals:
     r"""Intervals of all levels for one joint table, or for many along leading axes.
 
-    Two kinds are computed, and the one that is narrower at level 0.95 is used at every level. If
-    their widths differ by less than 5%, a mixture of both is used, so that limits are continuous.
+    Two intervals are computed, and their intersection is used. Each has 0.9 alpha, which allows for
+    the use of both.
 
     The separate interval bounds the bias from noise of each model by itself. Its upper and lower
     limits combine an estimate for one model that never overestimates on average with one for the
-    other model that never underestimates. Their reaches are combined with the correlation of the
-    two (MOVER).
+    other model that never underestimates. Their distances to the limits of each model are combined
+    with the correlation of the two (MOVER). No SMECE is below 0, so the difference is never above
+    the upper limit of A, nor below that of B with the other sign.
 
     The direct interval is \(\hat\delta \pm (R + v\,\mathrm{se})\). Let \(x = \mu/s\) be a bin's
     true gap in standard errors. Noise adds \(s\,\gamma(|x|)\) to \(|\mu|\), with
@@ -92,11 +108,12 @@ class DifferenceIntervals:
 
     \[ \bigl(\Phi(-|x^A|) + \Phi(-|x^B|)\bigr)\, |\mu^A - \mu^B| . \]
 
-    R is the sum of this bound over bins, plus a similar term if the standard errors differ. It uses
-    \(e^{-3t^2/2}\) for \(\Phi(-|x|)\), because its mean \(\frac12 e^{-3x^2/8}\) is never below.
-    Likewise it uses \(|D^A - D^B|\) for \(|\mu^A - \mu^B|\). R is small for similar models and for
-    bins far from 0. A bias of R may have either sign, so \(R + v\,\mathrm{se}\) is the quantile of
-    \(|R + \mathrm{se}\,Z|\) (Armstrong and Kolesár).
+    R is the sum of this bound over bins. It uses \(e^{-3t^2/2}\) for \(\Phi(-|x|)\), because its
+    mean \(\frac12 e^{-3x^2/8}\) is never below. Likewise it uses \(|D^A - D^B|\) for
+    \(|\mu^A - \mu^B|\). If the standard errors differ, the mean of \(|D^A - D^B|\) is larger by at
+    least as much as the bias. R is small for similar models and for bins far from 0. A bias of R
+    may have either sign, so \(R + v\,\mathrm{se}\) is the quantile of \(|R + \mathrm{se}\,Z|\)
+    (Armstrong and Kolesár).
 
     Label noise moves the gaps of both models in a bin together, by \(\xi\) standard errors. Along
     \(|\xi| \le z\), the bin's part of the difference changes within a known range, which the soft
@@ -104,7 +121,8 @@ class DifferenceIntervals:
     range. Because \(|\delta| \le \sum|\mu^A - \mu^B|\), whose sign does not matter, the
     interval ends at the upper limit of that sum.
 
-    Both limits are at least as far as unobserved events could move the difference.
+    Both limits are at least as far as unobserved events could move the difference. The limit away
+    from 0 is that of a skewed sum, because predictions near 0 or 1 differ by skewed amounts.
     """
 
     def __init__(
@@ -126,44 +144,51 @@ class DifferenceIntervals:
         self.difference = np.abs(self.a.gap).sum(axis=-1) - np.abs(self.b.gap).sum(axis=-1)
         self.error = np.maximum(self._direct_error(), least_error)
         self.folding, self.folding_square = self._folding()
-        self.own, self.alike, self.apart, self.apart_error = self._same_bins()
-        low, high = self.separate(1 - _CHOOSING)
-        direct_low, direct_high = self.direct(1 - _CHOOSING)
-        narrower = 1 - (direct_high - direct_low) / np.maximum(high - low, 1e-300)
-        self.direct_share = np.clip((1 + narrower / _ALIKE) / 2, 0.0, 1.0)
+        self.own, self.apart, self.apart_error = self._same_bins()
 
     def limits(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return both limits at level 1 - alpha."""
-        low, high = (
-            separate + self.direct_share * (direct - separate)
-            for direct, separate in zip(self.direct(alpha), self.separate(alpha), strict=True)
-        )
-        fall, rise = self.unseen.of_smece(alpha)
-        low = np.minimum(low, self.difference - fall)
-        return np.maximum(low, -1.0), np.minimum(np.maximum(high, self.difference + rise), 1.0)
+        alpha = _OF_EACH * alpha
+        (low, high), (direct_low, direct_high) = self.separate(alpha), self.direct(alpha)
+        found = self.difference
+        apart = self.apart + _ROUNDING
+        skew = self._skewness(alpha) * found / apart
+        low = np.maximum(direct_low, np.minimum(low, found)) + np.minimum(skew, 0.0)
+        high = np.minimum(direct_high, np.maximum(high, found)) + np.maximum(skew, 0.0)
+        # Events move the difference along |D^A - D^B|, which is itself an estimate.
+        most = self._most(alpha)
+        fall, rise = (x * most / apart for x in self.unseen.of_smece(alpha))
+        low = np.minimum(low, np.maximum(found - fall, -most))
+        high = np.maximum(high, np.minimum(found + rise, most))
+        return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
     def direct(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the limits of the direct interval, which is wide if the models differ much."""
         a, b = self.a, self.b
         z = -float(ndtri(alpha / 2))
-        reach = -stdtrit(self.degrees, alpha / 2)
-        steps = a.error * self.alike, b.error * self.alike
-        range_ = np.maximum(*_moved(a.gap, b.gap, *steps, -z, z))
+        range_ = np.maximum(*_moved(a.gap, b.gap, a.error, b.error, -z, z))
         beyond = np.maximum((range_ / z) ** 2 - self.own, 0.0).sum(axis=-1)
-        error = np.sqrt(self.error**2 + beyond + self.folding_square) * (reach / z)
+        error = np.sqrt(self.error**2 + beyond + self.folding_square) * (self._reach(alpha) / z)
         half = self.folding + error * _beyond_bias(self.folding, error, alpha)
-        most = self._most(alpha, reach)
+        most = self._most(alpha)
         return np.maximum(self.difference - half, -most), np.minimum(self.difference + half, most)
 
-    def _most(self, alpha: float, reach: FloatArray) -> FloatArray:
-        """Return the upper limit of the sum of |mu^A - mu^B|.
+    def _reach(self, alpha: float) -> FloatArray:
+        out: FloatArray = -stdtrit(self.degrees, alpha / 2)
+        return out
 
-        Differences of rare predictions are skewed, like Poisson events of the size variance / mean.
-        """
-        error = self.apart_error
-        unit = _above_0(error**2 / _above_0(np.maximum(self.apart, error)))
-        skewed = poisson_limit(self.apart / unit + 1, alpha) * unit
-        return np.maximum(self.apart + reach * error, skewed)
+    def _most(self, alpha: float) -> FloatArray:
+        """Return the upper limit of the sum of |mu^A - mu^B|."""
+        reach = self._reach(alpha)
+        skewness = _skewness(self.apart, self.apart_error, alpha, reach)
+        return self.apart + reach * self.apart_error + skewness
+
+    def _skewness(self, alpha: float) -> FloatArray:
+        """Return the skewness of the sum of p_A - p_B, whose labels cancel."""
+        square = (self.a.square + self.b.square).sum(axis=-1)
+        shared = self.cross.sum(axis=(-2, -1)) / self.a.total**2
+        error = np.sqrt(kept(square - 2 * shared, square))
+        return _skewness(self.apart, error, alpha, self._reach(alpha))
 
     def _direct_error(self) -> FloatArray:
         """Return the standard error of the difference, with soft signs where signs are uncertain.
@@ -172,10 +197,9 @@ class DifferenceIntervals:
         difference is 0, is counted.
         """
         a, b = self.a, self.b
-        sign_a, sign_b = soft_sign(a.t, _DIRECT_SHARPNESS), soft_sign(b.t, _DIRECT_SHARPNESS)
-        square = a.signed_square(sign_a) + b.signed_square(sign_b)
-        shared = 2 * self._between(sign_a, sign_b)
-        mean = (sign_a * a.gap - sign_b * b.gap).sum(axis=-1)
+        square = a.signed_square() + b.signed_square()
+        shared = 2 * self._between(a.sign, b.sign)
+        mean = (a.sign * a.gap - b.sign * b.gap).sum(axis=-1)
         seen = mean**2 / a.rows * (1 - 1 / a.rows)
         out: FloatArray = np.sqrt(kept(square - shared - seen, square))
         return out
@@ -183,29 +207,25 @@ class DifferenceIntervals:
     def _folding(self) -> tuple[FloatArray, FloatArray]:
         """Return R, a bound of the difference in bias from noise between the models.
 
-        Also return the variance of R. At x = 0, it is a third of the mean of the squared terms, and
-        at x = 1 half of it.
+        Also return the sum of its squared terms, which is at least its variance.
         """
         a, b = self.a, self.b
         share = np.exp(-1.5 * a.t**2) + np.exp(-1.5 * b.t**2)
         unlike = share * np.abs(a.gap - b.gap)
-        errors = MEAN_AT_0 * np.abs((share * (a.error - b.error)).sum(axis=-1))
-        return unlike.sum(axis=-1) + errors, (unlike**2).sum(axis=-1) / 2
+        return unlike.sum(axis=-1), (unlike**2).sum(axis=-1)
 
-    def _same_bins(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _same_bins(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what the products of both models in the same bin say.
 
-        These are the variance of each bin in `_direct_error`, the root of the correlation of its
-        gaps, and the sum of |D^A - D^B| with the standard error of the signed sum.
+        These are the variance of each bin in `_direct_error`, and the sum of |D^A - D^B| with the
+        standard error of the signed sum.
         """
         a, b = self.a, self.b
         product = np.diagonal(self.cross, axis1=-2, axis2=-1) / a.total[..., None] ** 2
-        sign_a, sign_b = soft_sign(a.t, _DIRECT_SHARPNESS), soft_sign(b.t, _DIRECT_SHARPNESS)
-        own = sign_a**2 * a.square + sign_b**2 * b.square - 2 * sign_a * sign_b * product
-        alike = np.sqrt(_ratio(np.maximum(product, 0.0), np.sqrt(a.square) * np.sqrt(b.square)))
+        own = a.sign**2 * a.square + b.sign**2 * b.square - 2 * a.sign * b.sign * product
         square = (a.square + b.square).sum(axis=-1)
         error = np.sqrt(kept(square - 2 * product.sum(axis=-1), square))
-        return np.maximum(own, 0.0), alike, np.abs(a.gap - b.gap).sum(axis=-1), error
+        return np.maximum(own, 0.0), np.abs(a.gap - b.gap).sum(axis=-1), error
 
     def _correlation(self) -> FloatArray:
         """Return the correlation of the models, each with the additional row of its lower limit.
@@ -235,8 +255,8 @@ class DifferenceIntervals:
         """Return the limits of the separate interval, valid for any two models."""
         a, b = self.a, self.b
         z = a.gaps.reach(alpha / 2)
-        (most_a, above_a), (most_b, above_b) = a.gaps.generous(z), b.gaps.generous(z)
-        (least_a, below_a), (least_b, below_b) = a.gaps.cautious(z), b.gaps.cautious(z)
+        (most_a, above_a), (most_b, above_b) = a.generous(z, alpha), b.generous(z, alpha)
+        (least_a, below_a), (least_b, below_b) = a.cautious(z), b.cautious(z)
         low = least_a - most_b - self._together(below_a, above_b)
         high = most_a - least_b + self._together(above_a, below_b)
         return low, high
@@ -265,20 +285,27 @@ class UnseenEvents:
     """
 
     def __init__(self, a: Sums, b: Sums, cross: FloatArray, of_a: _Model, of_b: _Model) -> None:
-        i, j = np.nonzero(cross.reshape(-1, *cross.shape[-2:]).any(axis=0))
+        # Residuals of 0 do not show which rows two bins share. All may be the same.
+        exact = (of_a.square[..., :, None] == 0) | (of_b.square[..., None, :] == 0)
+        exact &= (a.weight[..., :, None] > 0) & (b.weight[..., None, :] > 0)
+        i, j = np.nonzero(((cross != 0) | exact).reshape(-1, *cross.shape[-2:]).any(axis=0))
+        exact = exact[..., i, j]
         total = of_a.total[..., None]
-        found = list(zip(events_of(a), events_of(b), strict=True))
+        found = list(zip(of_a.events, of_b.events, strict=True))
         known = np.reshape([one.known or other.known for one, other in found], total.shape)
         unit = np.reshape([max(one.unit, other.unit) for one, other in found], total.shape) / total
         unit = unit * total**2 / a.weight_sq.sum(axis=-1, keepdims=True) / of_a.rows[..., None]
+        number = np.minimum(of_a.square.sum(axis=-1), of_b.square.sum(axis=-1)) / unit[..., 0] ** 2
+        self.none = np.exp(-number)  # the probability of no event at all
         square_a, square_b = of_a.square[..., i], of_b.square[..., j]
         self.events = np.where(known, np.minimum(square_a, square_b) / unit**2, 0.0)
         shared = _ratio(cross[..., i, j] / total**2, np.sqrt(square_a) * np.sqrt(square_b))
-        self.unit = unit * np.minimum(np.abs(shared), 1.0)
+        self.unit = unit * np.where(exact, 1.0, np.minimum(np.abs(shared), 1.0))
         self.gap_a, self.gap_b = of_a.gap[..., i], of_b.gap[..., j]
-        self.prob_a, self.prob_b = _mean_prob(a)[..., i], _mean_prob(b)[..., j]
+        self.probs_a = tuple(prob[..., i] for prob in _probs_of_events(a))
+        self.probs_b = tuple(prob[..., j] for prob in _probs_of_events(b))
         # Below 1/4 a label of 1 is the event, above 3/4 a label of 0.
-        toward = np.clip(2 - 2 * (self.prob_a + self.prob_b), -1.0, 1.0)
+        toward = np.clip(2 - 2 * (_mean_prob(a)[..., i] + _mean_prob(b)[..., j]), -1.0, 1.0)
         self.down, self.up = (np.where(known, np.maximum(x, 0.0), 1.0) for x in (-toward, toward))
         self.ones = np.minimum(a.label[..., i], b.label[..., j]) / total
         self.zeros = np.minimum((a.weight - a.label)[..., i], (b.weight - b.label)[..., j]) / total
@@ -297,19 +324,48 @@ class UnseenEvents:
 
     def of_brier(self, alpha: float) -> tuple[float, float]:
         """Return how far the difference of the Brier scores may fall or rise."""
-        return self._of_loss(alpha, 2 * (self.prob_b - self.prob_a))
+        return self._of_loss(alpha, lambda p: 2 * p)
 
     def of_log_loss(self, alpha: float) -> tuple[float, float]:
         """Return how far the difference of the log losses may fall or rise."""
         tiny = np.finfo(float).eps  # of a prediction of 0, whose loss may be infinite
-        a, b = (logit(np.clip(p, tiny, 1 - tiny)) for p in (self.prob_a, self.prob_b))
-        return self._of_loss(alpha, b - a)
+        return self._of_loss(alpha, lambda p: logit(np.clip(p, tiny, 1 - tiny)))
 
-    def _of_loss(self, alpha: float, slope: FloatArray) -> tuple[float, float]:
-        """Return how far a mean loss may fall or rise, given its derivative by the label."""
-        fall, rise = self._labels(alpha)
-        moves = np.concatenate((-fall * slope, rise * slope))
+    def _of_loss(
+        self, alpha: float, slope: Callable[[FloatArray], FloatArray]
+    ) -> tuple[float, float]:
+        """Return how far a mean loss may fall or rise, given its derivative by -y."""
+        fall, rise = (
+            labels * (slope(b) - slope(a))
+            for labels, a, b in zip(self._labels(alpha), self.probs_a, self.probs_b, strict=True)
+        )
+        moves = np.concatenate((-fall, rise))
         return -float(moves.min(initial=0.0)), float(moves.max(initial=0.0))
+
+
+def _skewness(
+    size: FloatArray, error: FloatArray, alpha: float, reach: FloatArray | float
+) -> FloatArray:
+    """Return how much farther than a normal limit the upper limit of a skewed sum is.
+
+    The sum is that of Poisson events of the size variance / mean.
+    """
+    unit = _above_0(error**2 / _above_0(np.maximum(size, error)))
+    limit = poisson_limit(size / unit + 1, alpha) * unit
+    return np.maximum(limit - size - reach * error, 0.0)
+
+
+def _probs_of_events(sums: Sums) -> tuple[FloatArray, FloatArray]:
+    r"""Return the mean prediction of labels that turn out lower, or higher, in each bin.
+
+    A label of 0 is an event with probability 1 - p, and a label of 1 with probability p. Rows count
+    by these: \(\sum p(1 - p) / \sum(1 - p)\) and \(\sum p^2 / \sum p\).
+    """
+    mean = _mean_prob(sums)
+    varying = _ratio(sums.prob_var, sums.weight_sq)
+    low = 1 - (1 - mean - varying) / (1 - mean + _ROUNDING)
+    high = (mean - varying) / (mean + _ROUNDING)
+    return np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)
 
 
 def _mean_prob(sums: Sums) -> FloatArray:
@@ -604,7 +660,7 @@ def compare(
     >>> print(compare(d["soft_malignant"], models, n_votes=d["n_readers"]))
     forest minus logistic   SMECE 0.0952 and 0.1067
                difference   95% interval from        to    p-value
-       SMECE      -0.0116             -0.0240   -0.0017     0.0207
+       SMECE      -0.0116             -0.0243   -0.0015      0.023
        Brier      -0.0067             -0.0100   -0.0035   5.68e-05
     log loss            -                   -         -          -
     The log loss of forest is infinite: there are rows with a prediction of exactly
@@ -646,14 +702,13 @@ def _compared(joint: JointTable, level: float) -> Comparison:
     ties = joint.a.ties
     family = _intervals(joint)
     gaps = family.a.gaps
-    if (joint.n if ties is None else ties.count) < 2 or gaps.rows < _ONE_ROW:
+    if (joint.n if ties is None else ties.count) < 2 or gaps.independent < _ONE_ROW:
         of = "row" if ties is None else "group" if ties.raters is None else "rater"
         note = f"One {of} does not show how much {of}s vary, so intervals are the whole range."
     else:
         low, high = (float(x) for x in family.limits(1 - level))
         pvalue = _smallest_excluding(family.limits)
     of_brier, of_log_loss = _squares_of_raters(joint, gaps)
-    unseen = family.unseen
     return Comparison(
         *joint.names,
         smece_a=smece_a,
@@ -664,8 +719,8 @@ def _compared(joint: JointTable, level: float) -> Comparison:
         high=high,
         level=level,
         pvalue=pvalue,
-        brier=_mean_difference(joint.brier, gaps, level, of_brier, unseen.of_brier, most=1.0),
-        log_loss=_log_loss_difference(joint, gaps, level, of_log_loss, unseen.of_log_loss),
+        brier=_mean_difference(joint.brier, family, level, of_brier, family.unseen.of_brier, 1.0),
+        log_loss=_log_loss_difference(joint, family, level, of_log_loss),
         note=note,
     )
 
@@ -710,7 +765,8 @@ def compare_many(
     Holm's correction multiplies the k-th smallest of m p-values by \(m + 1 - k\), and keeps them
     non-decreasing. No two equally calibrated models are told apart, with probability `level`. The
     interval of a pair has the alpha that is smaller by the same factor. It therefore excludes 0
-    exactly if the pair is told apart.
+    exactly if the pair is told apart. For values other than 0, the level of all intervals together
+    may be lower.
 
     Parameters
     ----------
@@ -798,7 +854,7 @@ def holm(pvalues: list[float]) -> list[float]:
 
 def _mean_difference(
     paired: PairedSums,
-    gaps: Gaps,
+    family: DifferenceIntervals,
     level: float,
     of_raters: float,
     unseen: Limits,
@@ -807,9 +863,11 @@ def _mean_difference(
     """Return Student's interval of a weighted mean, with the effective number of rows or groups.
 
     `of_raters` is added to the squares; `unseen` returns how far unobserved events could move the
-    mean; `most` is the largest possible difference of a loss.
+    mean; `most` is the largest possible difference of a loss. If there may be no event at all, the
+    sum of losses is skewed.
     """
-    weight, rows = float(gaps.total), float(gaps.rows)
+    gaps = family.a.gaps
+    weight, rows = float(gaps.total), float(gaps.independent)
     mean = paired.total / weight
     if rows < _ONE_ROW:
         return MeanDifference(mean, -most, most, 1.0)
@@ -817,26 +875,24 @@ def _mean_difference(
     spread = float(kept(np.asarray(whole - 2 * mean * paired.mixed), np.asarray(whole)))
     error = math.sqrt(spread * rows / (rows - 1) + of_raters) / weight
     degrees = rows - 1 if gaps.raters is None else min(rows - 1, gaps.raters.degrees)
+    none = float(family.unseen.none)
 
-    def moved(alpha: float) -> tuple[float, float]:
+    def limits(alpha: float) -> tuple[float, float]:
+        reach = -float(stdtrit(degrees, alpha / 2))
+        skewness = float(_skewness(np.abs(mean), np.asarray(error), alpha, reach))
+        half = reach * error + skewness * none
         fall, rise = map(float, unseen(alpha))
-        return mean - fall, mean + rise
+        return max(mean - max(half, fall), -most), min(mean + max(half, rise), most)
 
-    half = -float(stdtrit(degrees, (1 - level) / 2)) * error
-    low, high = moved(1 - level)
-    t = abs(mean) / error if error else 0.0
-    pvalue = max(min(1.0, 2 * float(stdtr(degrees, -t))), _SMALLEST_P)
-    if _includes_0(moved(pvalue)):
-        pvalue = _smallest_excluding(moved)
-    low, high = min(low, mean - half), max(high, mean + half)
-    return MeanDifference(mean, max(low, -most), min(high, most), pvalue)
+    return MeanDifference(mean, *limits(1 - level), _smallest_excluding(limits))
 
 
 def _log_loss_difference(
-    joint: JointTable, gaps: Gaps, level: float, of_raters: float, unseen: Limits
+    joint: JointTable, family: DifferenceIntervals, level: float, of_raters: float
 ) -> MeanDifference:
     if not joint.infinite_a and not joint.infinite_b:
-        return _mean_difference(joint.log_loss, gaps, level, of_raters, unseen)
+        unseen = family.unseen.of_log_loss
+        return _mean_difference(joint.log_loss, family, level, of_raters, unseen)
     difference = 0.0
     if not (joint.infinite_a and joint.infinite_b):
         difference = math.inf if joint.infinite_a else -math.inf

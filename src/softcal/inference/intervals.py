@@ -6,32 +6,29 @@ assumptions are in docs/uncertainty.md, and the formulas in docs/interval_method
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from softcal import _display
 from softcal._validation.inputs import FloatArray
-from softcal._validation.rules import refuse_bad_level
-from softcal._validation.votes import Votes
 from softcal.table.kernel import native_limits
 from softcal.table.owners import Clusters, joined_square
-from softcal.table.reliability import Reliability, table_of
 
 if TYPE_CHECKING:
-    from softcal.bins import BinsLike
+    from softcal._validation.votes import Votes
     from softcal.table.kernel import Sums
     from softcal.table.owners import SharedByRaters
+    from softcal.table.reliability import Reliability
 
 Number = TypeVar("Number", float, FloatArray)
 
-MEAN_AT_0 = float(np.sqrt(2 / np.pi))
-"""The mean of |Z|."""
+MEAN_AT_0, SPREAD_AT_0 = float(np.sqrt(2 / np.pi)), float(np.sqrt(1 - 2 / np.pi))
+"""The mean and the standard deviation of |Z|."""
 
 
 def mean_abs(x: FloatArray) -> FloatArray:
@@ -54,7 +51,7 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
     r"""Return the largest x for which the observed mean of |x + Z| is still plausible.
 
     At this x, \(E|x + Z| - w \sqrt{Var|x + Z|}\) equals the observed mean, for \(w\) standard
-    errors. The observed mean must be at least the mean of |Z|.
+    errors.
     """
 
     def reach(k: npt.NDArray[np.intp]) -> FloatArray:
@@ -71,7 +68,7 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
     low, high = reach(above - 1), reach(above)
     # Far beyond the grid two neighbors may round to the same number.
     part = np.divide(high - seen, high - low, out=np.zeros(above.shape), where=high > low)
-    inside = _GRID[above] - part * _STEP
+    inside = np.maximum(_GRID[above] - part * _STEP, 0.0)
     return np.where(high < seen, seen + width, inside)  # beyond the grid |x + Z| is x + Z
 
 
@@ -109,12 +106,15 @@ SHARPNESS = 0.8
 _FAR = (2.5, 3.5)  # standard errors; above this range, a bin's gap is not folded at 0
 _ENOUGH_ROWS = (4, 5)  # rows; above this range, a bin's own variance is used
 _ABOVE_0 = (1.0, 1.25)  # estimate / reach; above this range, shifts by raters are used
+_ENOUGH_RATERS = 30  # intervals with fewer raters may lose coverage
+_ENOUGH_GROUPS = 4  # effective groups; intervals with fewer were not simulated
+_MANY_GROUPS = 50  # effective groups; with fewer, products of their sums are not enough
 _HEAVY_TAILS = 1.6  # the radius of shifts that decide whether a limit is above 0, in radii
 _SHIFTS = np.linspace(-1, 1, 41)  # joint shifts of the bins by raters, as shares of the largest
-_ROUNDING = 1e-11  # of a variance: what rounding may leave if all of it cancels
+ROUNDING = 1e-11  # of a variance: what rounding may leave if all of it cancels
 
 # The same as arguments of the extension.
-_METHOD = np.array([SHARPNESS, *_FAR, *_ENOUGH_ROWS, _ROUNDING, _STEP])
+_METHOD = np.array([SHARPNESS, *_FAR, *_ENOUGH_ROWS, ROUNDING, _STEP])
 _GRID_LINES = np.concatenate((_GRID_MEAN, _GRID_SPREAD))
 
 
@@ -129,43 +129,75 @@ class Gaps:
     weight_sq: FloatArray
     weight_square: FloatArray | None
     total: FloatArray  # of all weight
-    rows: FloatArray  # the effective number of rows (Kish's), or of groups
+    rows: FloatArray  # the effective number of rows (Kish's)
     counted: FloatArray  # 1 / votes behind a label, 1 for 0/1 labels, 0 if unknown
     raters: SharedByRaters | None = None
-    lean: FloatArray | None = None  # third cumulant of each bin's labels; not used with raters
+    lean: FloatArray | None = None  # third cumulant of each bin's labels, for independent rows
+    degrees: float | None = None  # of freedom of the variances, with groups
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
-        """Return the sums that intervals need; variances are at least the known noise of labels."""
+        """Return the sums that intervals need; variances are at least the known noise of labels.
+
+        Groups of one row are independent rows.
+        """
         total = sums.weight.sum(axis=-1)
-        if clusters is None:
+        if clusters is None or (clusters.raters is None and clusters.count == sums.count.sum()):
             return Gaps(
                 sums.residual, residual_variance(sums), None, sums.weight,
                 sums.weight_sq, None, total, total**2 / sums.weight_sq.sum(axis=-1),
                 _counted(sums), None, _lean(sums),
             )  # fmt: skip
+        if clusters.raters is None:
+            return Gaps._of_groups(sums, clusters)
         own = clusters.residual.diagonal()
-        if sums.label_var.any():
-            # The known noise that the squares of the rows lack, scaled up for correlated rows.
-            alike = clusters.weight.diagonal() / np.maximum(sums.weight_sq, 1e-300)
-            variance = own + (residual_variance(sums) - sums.residual_var) * alike
+        if sums.label_var.any():  # the known noise that the squares of the rows lack
+            variance = own + residual_variance(sums) - sums.residual_var
         else:
             variance = np.maximum(own, sums.prob_var)
-        lean = None
-        if clusters.raters is None:  # rows of a group vary together
-            alike = variance / np.maximum(residual_variance(sums), 1e-300)
-            lean = _lean(sums) * alike**2
         return Gaps(
             sums.residual, variance, clusters.residual + np.diag(variance - own), sums.weight,
             clusters.weight.diagonal(), clusters.weight, total, total**2 / clusters.weight.sum(),
-            _counted(sums), clusters.raters, lean,
+            _counted(sums), clusters.raters,
         )  # fmt: skip
+
+    @staticmethod
+    def _of_groups(sums: Sums, clusters: Clusters) -> Gaps:
+        """Return the sums that intervals with groups need.
+
+        The covariances over groups are around the means, as groups are few. The square of the mean
+        is added for the number of rows, as if the rows were independent. A variance is at least
+        that of independent rows. In a bin of one group it is at least that times the design effect.
+        Known noise that the squares of soft labels lack is added, also times the design effect.
+        """
+        rows = Gaps.of(sums)
+        square, degrees = clusters.covariance(sums)
+        square = square + np.outer(sums.residual, sums.residual) / rows.rows
+        groups = clusters.weight.diagonal()
+        several = several_groups(sums.weight**2 / np.maximum(groups, 1e-300))
+        seen = sums.residual_var if sums.label_var.any() else rows.variance
+        ratio = design_effect(several * square.diagonal(), several * seen)
+        least = rows.variance * (1 + (1 - several) * (ratio - 1))
+        variance = np.maximum(square.diagonal() + ratio * (rows.variance - seen), least)
+        return Gaps(
+            sums.residual, variance, square + np.diag(variance - square.diagonal()), sums.weight,
+            groups, clusters.weight, rows.total, rows.rows, rows.counted, degrees=degrees,
+        )  # fmt: skip
+
+    @property
+    def independent(self) -> FloatArray:
+        """The effective number of rows, or of groups."""
+        if self.weight_square is None:
+            return self.rows
+        return np.asarray(self.total**2 / self.weight_square.sum())
 
     def reach(self, tail: float) -> float:
         """Return the number of standard errors beyond which a tail has this probability.
 
-        Raters are a small sample, so with raters the distribution is Student's.
+        Raters and groups are small samples, so with them the distribution is Student's.
         """
+        if self.degrees is not None:
+            return -float(stdtrit(self.degrees, tail))
         return normal_reach(tail) if self.raters is None else self.raters.reach(tail)
 
     def joined(self, starts: npt.NDArray[np.intp]) -> Gaps:
@@ -187,6 +219,7 @@ class Gaps:
             along(self.residual), kept(square.diagonal(), along(self.variance)), square,
             along(self.weight), weight_square.diagonal(), weight_square, self.total, self.rows,
             self.counted, None if self.raters is None else self.raters.joined(starts), lean,
+            self.degrees,
         )  # fmt: skip
 
     @property
@@ -237,7 +270,7 @@ class Gaps:
             for radius in self.raters.radius(z) * np.array([1.0, _HEAVY_TAILS])
         )
         # Raters' sums have heavy tails, so another distance decides if the limit is above 0.
-        first = np.clip(wide, _ROUNDING * reach, reach)
+        first = np.clip(wide, ROUNDING * reach, reach)
         above_0 = np.divide(estimate, first, out=np.zeros_like(estimate), where=first > 0)
         shorter = reach - np.clip(near, 0.0, reach)
         return estimate, reach - _smooth_step(above_0, *_ABOVE_0) * shorter
@@ -304,7 +337,13 @@ class Gaps:
         between near and far are a mixture of both, so that the limit is continuous. Skewed sums
         have a higher limit, by the correction for a studentized sum (Johnson, Hall).
         """
-        estimate, reach = self.generous_bins(z)
+        sure, near_z = None, z
+        if self.degrees is not None and self.square is not None:
+            sure = _shrunk(self.square, np.outer(self.variance, self.variance) / self.degrees)
+            # A sum of variances has more degrees of freedom than one of them.
+            more = self.variance.sum() ** 2 / max(float((self.square**2).sum()), 1e-300)
+            near_z = -float(stdtrit(self.degrees * max(more, 1.0), stdtr(self.degrees, -z)))
+        estimate, reach = self.generous_bins(z, sure, near_z)
         if self.raters is None or self.square is None:
             return estimate, reach
         moved, left, sure = self._shifted(z, self.square, self.raters)
@@ -342,7 +381,10 @@ class Gaps:
         return moved, z * np.sqrt(1 - shift**2), sure
 
     def generous_bins(
-        self, z: FloatArray | float, sure: FloatArray | None = None
+        self,
+        z: FloatArray | float,
+        sure: FloatArray | None = None,
+        near_z: FloatArray | float | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Compute `generous` without shifts by raters."""
         t, error = self.in_errors()
@@ -356,9 +398,10 @@ class Gaps:
         far_square = self.spread(sign, 1 - near)
 
         scale = np.where(near_error > 0, near_error, 1.0)
-        seen = near_gap / scale
-        floor = np.maximum(seen, MEAN_AT_0)  # so that the limit is not 0 by chance
-        most = highest_plausible(floor, z * np.sqrt(near_square) / scale)
+        seen, unit = near_gap / scale, np.sqrt(near_square) / scale
+        # Gaps that are small by chance lower the limit by at most one standard error.
+        floor = np.maximum(seen, MEAN_AT_0 - SPREAD_AT_0 * unit)
+        most = highest_plausible(floor, (z if near_z is None else near_z) * unit)
         middle = np.minimum(inverse_mean_abs(seen), most)
         far_variance = kept(far_square - far_gap**2 / self.rows, far_square)
         square = ((most - middle) * near_error) ** 2 + z**2 * far_variance
@@ -377,13 +420,23 @@ class Gaps:
 
 def kept(rest: FloatArray, whole: FloatArray) -> FloatArray:
     """Bound a variance below, so that its root does not amplify rounding."""
-    return np.maximum(rest, 0.0) + _ROUNDING * whole
+    return np.maximum(rest, 0.0) + ROUNDING * whole
 
 
 def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
     """Rise from 0 to 1 with a slope of 0 at both ends, so that its root has a bounded slope."""
     u = np.clip((x - start) / (end - start), 0.0, 1.0)
     return u**2 * (3 - 2 * u)
+
+
+def several_groups(size: FloatArray) -> FloatArray:
+    """Return the share of a bin's own variance that is used: 0 for one group, 1 for two or more."""
+    return np.clip(size - 1, 0.0, 1.0)
+
+
+def design_effect(groups: FloatArray, rows: FloatArray) -> float:
+    """Return how much larger variances over groups are than over independent rows, in all bins."""
+    return max(float(groups.sum() / max(rows.sum(), 1e-300)), 1.0)
 
 
 def _shrunk(square: FloatArray, noise: FloatArray) -> FloatArray:
@@ -456,162 +509,9 @@ def residual_variance(sums: Sums) -> FloatArray:
     return np.maximum(expected, seen) + np.maximum(sums.residual_var - seen, voted)
 
 
-ABOVE_ITS_INTERVAL = (
-    "SMECE is above its interval, because noise increases it if bins have few rows. The interval "
-    "is for the SMECE of unlimited data. Use fewer bins."
-)
-
-
-def is_above(value: float, high: float) -> bool:
-    """Return whether SMECE lies above its interval by more than rounding."""
-    return value > high + 1e-9
-
-
-_ENOUGH_GROUPS = 50  # intervals with fewer groups were not simulated
-_ENOUGH_RATERS = 30  # intervals with fewer raters may lose coverage
-_ENOUGH_EVENTS = 10  # with fewer, intervals of skewed soft labels may lose coverage
-
-
-@dataclass(frozen=True, repr=False)
-class Interval(_display.Printed):
-    """SMECE with its confidence interval.
-
-    Attributes
-    ----------
-    value : float
-        SMECE as the paper defines it. Noise increases SMECE, so it is above 0 even for a perfect
-        model.
-    debiased : float
-        SMECE corrected for most of that bias; 0 if the bias is larger than SMECE.
-    low, high : float
-        The confidence interval.
-    level : float
-        The coverage of the interval: how often it contains the SMECE of unlimited data.
-    note : str
-        A caution, or empty.
-    rater_share : float or None
-        The share of the width that comes from the raters: 1 - w/W, with W the width, and w the
-        width of the interval for new items with the same raters. None without `raters`.
-    """
-
-    value: float
-    debiased: float
-    low: float
-    high: float
-    level: float
-    note: str
-    rater_share: float | None = None
-
-    def __repr__(self) -> str:
-        return f"Interval({self.value:.4g}, low={self.low:.4g}, high={self.high:.4g})"
-
-    def _shown(self) -> _display.Shown:
-        line = (
-            f"SMECE {self.value:.4f}, {_display.percent(self.level)} interval {self.low:.4f} to "
-            f"{self.high:.4f}, debiased {self.debiased:.4f}"
-        )
-        return "\n".join(filter(None, (line, self.about_raters, self.note))), [], []
-
-    @property
-    def about_raters(self) -> str:
-        """A sentence on the raters' share of the width; empty without `raters`."""
-        if self.rater_share is None:
-            return ""
-        return (
-            "The interval is for new items and new raters; the raters account for "
-            f"{self.rater_share:.0%} of its width."
-        )
-
-
-class GapIntervals(
-    _display.Printed, NamedTuple("GapIntervals", [("low", FloatArray), ("high", FloatArray)])
-):
-    """The limits of the gap of each bin; NaN if the bin is empty."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"GapIntervals(bins={self.low.size})"
-
-    def _shown(self) -> _display.Shown:
-        rows = [
-            [str(b), *("-" if np.isnan(x) else f"{x:+.4f}" for x in limits)]
-            for b, limits in enumerate(zip(self.low, self.high, strict=True))
-        ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", "", ""]] if left_out else []
-        title = f"limits of the gap in {self.low.size} bins"
-        return title, ["bin", "low", "high"], [*first, *between, *last]
-
-
-def smece_interval(
-    y_true: npt.ArrayLike | Reliability,
-    y_prob: npt.ArrayLike | None = None,
-    *,
-    bins: BinsLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
-    raters: bool = False,
-    level: float = 0.95,
-) -> Interval:
-    """Compute SMECE with its confidence interval, without resampling.
-
-    Labels of 0 and 1 are recognized. For vote shares, pass `n_votes`; without it, intervals of bins
-    with few events are too narrow. Rows are assumed to be independent, unless `groups` or `raters`
-    is given.
-
-    Parameters
-    ----------
-    y_true : array-like or Reliability
-        Labels as in `reliability`; or a table, with no other argument than `level`.
-    y_prob, sample_weight, n_votes, groups, raters
-        As in `reliability`.
-    bins : int, Bins, or edges, default=10
-        Bins chosen before seeing the labels, as in `reliability`.
-    level : float, default=0.95
-        The level of the interval, between 0 and 1.
-
-    Returns
-    -------
-    Interval
-        If there is only one row or group, the interval is from 0 to 1, with a note.
-
-    Examples
-    --------
-    >>> from softcal.datasets import lidc_malignancy
-    >>> d = lidc_malignancy()
-    >>> print(smece_interval(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"]))
-    SMECE 0.0952, 95% interval 0.0807 to 0.1063, debiased 0.0938
-    """
-    rel = table_of(
-        "smece_interval", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups, raters=raters,
-    )  # fmt: skip
-    refuse_bad_level(level)
-    value = rel.smece  # raises if the table is empty
-    kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)
-    if rel.raters is not None and rel.raters.count < 2:
-        kind, independent = "rater", 1
-    if independent < 2:
-        note = f"One {kind} does not show how much {kind}s vary."
-        return Interval(value, value, 0.0, 1.0, level, note)
-    less_noise, low, high, events = _limits(rel, rel.ties, level)
-    note = _note(value, high, kind, independent, events)
-    if rel.raters is None:
-        if isinstance(y_true, Votes):
-            note = " ".join(filter(None, (note, recurring(y_true))))
-        return Interval(value, less_noise, low, high, level, note)
-    if rel.ties is None:  # each rater has one vote
-        return Interval(value, less_noise, low, high, level, note, 0.0)
-    _, items_low, items_high, _ = _limits(rel, None, level)
-    share = max(0.0, 1 - (items_high - items_low) / (high - low))
-    return Interval(value, less_noise, low, high, level, few_raters(rel) or note, share)
-
-
-def _limits(
+def table_limits(
     rel: Reliability, ties: Clusters | None, level: float
-) -> tuple[float, float, float, _Events]:
+) -> tuple[float, float, float, Events]:
     """Return the debiased value, both limits, and the events of one table."""
     if ties is None and native_limits is not None:
         return _limits_by_extension(rel, level)
@@ -619,16 +519,16 @@ def _limits(
     return less_noise, low, high, events_of(rel.sums)[0]
 
 
-def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, _Events]:
+def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, Events]:
     """Return `_limits` of independent rows, computed by the extension, which is faster."""
-    s, out, alpha = rel.sums, np.empty(3 + len(_Events._fields)), 1 - level
+    s, out, alpha = rel.sums, np.empty(3 + len(Events._fields)), 1 - level
     native_limits(
         s.weight, s.weight_sq, s.label, s.residual, s.residual_var, s.prob_var, s.label_var,
         s.votes, s.repeated, s.vote_floor, s.outcome_prob_var, s.outcome_residual_var,
         rel.n, _ways(s.count.size, alpha), _METHOD, _GRID_LINES, out,
     )  # fmt: skip
     less_noise, low, high, hard, *totals = out.tolist()
-    events = _Events(hard > 0, *totals)
+    events = Events(hard > 0, *totals)
     return less_noise, low, max(high, events.most(alpha)), events
 
 
@@ -660,93 +560,22 @@ def recurring(votes: Votes) -> str:
     )
 
 
-def _note(value: float, high: float, kind: str, independent: int, events: _Events) -> str:
-    if is_above(value, high):
-        return ABOVE_ITS_INTERVAL
-    if kind == "group" and independent < _ENOUGH_GROUPS:
+def few_groups(rel: Reliability) -> str:
+    """Return the caution for a table with few effective groups; empty if there are enough."""
+    if rel.clusters is None:
+        return ""
+    effective = float(rel.sums.weight.sum() ** 2 / rel.clusters.weight.sum())
+    if effective < _ENOUGH_GROUPS:
         return (
-            f"The interval rests on {independent} groups; with fewer than {_ENOUGH_GROUPS} it may "
-            "be too narrow."
+            f"The effective number of groups is {effective:.1f} of {rel.clusters.count}. With "
+            f"fewer than {_ENOUGH_GROUPS} the interval may be too narrow."
         )
-    few = not events.hard and events.number < _ENOUGH_EVENTS
-    if few and events.known:
+    if effective < _MANY_GROUPS and rel.clusters.sums is None:
         return (
-            f"Predictions near 0 or 1 lead to about {events.number:.2g} expected events among the "
-            "0/1 labels and votes; the interval is wide to allow for chance in so few."
-        )
-    if few and events.residual_var > _ROUNDING:
-        return (
-            f"With predictions this near 0 or 1, 0/1 labels would show about {events.number:.2g} "
-            "events; if the soft labels are as skewed, the interval may be too narrow. Pass "
-            "n_votes if the labels are vote shares."
-        )
-    unseen = min(3 / independent, 1.0)
-    if high - value < unseen:
-        return (
-            f"A kind of {kind} too rare to be among these {independent} could add up to "
-            f"{unseen:.2g} (rule of three)."
+            f"The file does not have the sums of each of the {rel.clusters.count} groups, so their "
+            "small number is corrected by G/(G - 1) only. Scan the rows again."
         )
     return ""
-
-
-def gap_intervals(
-    y_true: npt.ArrayLike | Reliability,
-    y_prob: npt.ArrayLike | None = None,
-    *,
-    bins: BinsLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
-    raters: bool = False,
-    level: float = 0.95,
-    simultaneous: bool = False,
-) -> GapIntervals:
-    r"""Compute a confidence interval for the gap of each bin.
-
-    \(\mathrm{gap}_b \pm t \sqrt{V_b}/W_b\), with t a quantile of Student's distribution. V comes
-    from the bin's own residuals, and is at least the known noise of votes or 0/1 labels.
-
-    Parameters
-    ----------
-    y_true, y_prob, bins, sample_weight, n_votes, groups, raters, level
-        As in `smece_interval`.
-    simultaneous : bool, default=False
-        Whether the level holds for all intervals simultaneously (Bonferroni's correction), rather
-        than for each separately. Use it to select the worst bin of a diagram.
-
-    Returns
-    -------
-    GapIntervals
-        `low` and `high`, one value per bin.
-
-    Examples
-    --------
-    >>> low, high = gap_intervals([0.4, 0.6, 0.5], [0.7, 0.8, 0.6], bins=1)
-    >>> low.round(2), high.round(2)
-    (array([-0.05]), array([0.45]))
-    """
-    refuse_bad_level(level)
-    rel = table_of(
-        "gap_intervals", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups, raters=raters,
-    )  # fmt: skip
-    s = rel.sums
-    parts = Gaps.of(s, rel.ties)
-    own = s.residual_var if rel.ties is None else rel.ties.residual.diagonal()
-    size = parts.size
-    degrees = np.maximum(size - 1, 1)
-    if parts.raters is not None:
-        degrees = np.minimum(degrees, parts.raters.degrees)
-    tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        centered = kept(own - parts.weight_sq * (s.residual / s.weight) ** 2, own)
-        spread = np.maximum(centered, noise_floor(s)) * size / (size - 1)
-        half = -stdtrit(degrees, tail) * np.sqrt(spread) / s.weight
-    # One row gives no information, and two rows count in full. Weights may put a bin in between.
-    second = np.clip(size - 1, 0.0, 1.0)
-    half = second * np.where(second > 0, np.minimum(half, 2.0), 2.0) + (1 - second) * 2.0
-    gap = rel.gap
-    return GapIntervals(np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0))
 
 
 def interval_limits(
@@ -757,9 +586,13 @@ def interval_limits(
     alpha = 1 - level
     low, high = limits_of(gaps, alpha)
     if clusters is None or clusters.raters is not None:
-        most = np.array([events.most(alpha) for events in events_of(sums)])
-        high = np.maximum(high, most.reshape(high.shape))
-    return _less_noise(gaps), low, high
+        # Labels may vary less than known noise does, which the upper limit subtracts.
+        own, square = sums.residual_var, None
+        if clusters is not None:
+            own, square = clusters.residual.diagonal(), clusters.residual
+        high = np.maximum(high, _upper_limit(replace(gaps, variance=own, square=square), alpha))
+    most = np.array([events.most(alpha) for events in events_of(sums)])
+    return _less_noise(gaps), low, np.maximum(high, most.reshape(high.shape))
 
 
 def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:
@@ -770,7 +603,7 @@ def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:
     return low, np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
 
 
-class _Events(NamedTuple):
+class Events(NamedTuple):
     """The events of a whole table: its outcomes, and its votes if their numbers are given."""
 
     hard: bool
@@ -834,7 +667,7 @@ class _Events(NamedTuple):
         return min(max(error / self.weight, 0.0), 1.0)
 
 
-def events_of(sums: Sums) -> list[_Events]:
+def events_of(sums: Sums) -> list[Events]:
     """Return the events of each of the tables along the leading axes."""
     expected, seen = outcomes(sums)
     prob = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
@@ -845,7 +678,7 @@ def events_of(sums: Sums) -> list[_Events]:
         seen, sums.repeated / np.maximum(sums.count.sum(axis=-1, keepdims=True), 1), below,
     )  # fmt: skip
     totals = (~sums.label_var.any(axis=-1), *(line.sum(axis=-1) for line in lines))
-    return [_Events(*each) for each in zip(*(np.ravel(x).tolist() for x in totals), strict=True)]
+    return [Events(*each) for each in zip(*(np.ravel(x).tolist() for x in totals), strict=True)]
 
 
 def poisson_limit(k: Number, alpha: float) -> Number:
@@ -881,8 +714,7 @@ def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
 def _coarsenings(n_bins: int, alpha: float) -> list[tuple[tuple[int, ...], float]]:
     """Return the first bins of each coarsening, and the tail probability that it may use."""
     coarser = [k for k in ((5, 2) if n_bins > 10 else (2,)) if n_bins > 2]
-    tails = {n_bins: 0.8 * alpha / 2 if coarser else alpha / 2}
-    tails |= {k: 0.2 * alpha / 2 / len(coarser) for k in coarser}
+    tails = {n_bins: alpha / 2} | {k: alpha / 4 / len(coarser) for k in coarser}
     # Group j holds the bins with floor(b k / B) = j.
     return [(tuple(-(-j * n_bins // k) for j in range(k)), tail) for k, tail in tails.items()]
 

@@ -2,7 +2,8 @@
 
 A segment is a conjunction of values, such as device = phone and country = DE. Its sums are sums of
 cells. The p-values hold for all segments simultaneously: they compare each segment with the
-largest deviation of any segment in simulated data of a calibrated model.
+largest deviation of any segment in simulated data of a calibrated model. The intervals invert the
+same test. docs/segments.md has the method.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,6 @@ from softcal import _display
 from softcal._validation.rules import generator, is_whole, refuse_bad_level
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.inference.tests import SHRINKAGE, calibrated_variance
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import refuse_no_rows
 from softcal.table.tableset import BOUNDS
@@ -44,6 +44,9 @@ _MOST = 1_000_000_000  # draws, columns, and rows that a setting may ask for
 _TIE = 1e-9  # numbers that differ by less, as a share or in standard errors, are equal
 _CERTAIN = 1e-100  # p(1 - p) below this counts as 0, so that ratios stay finite
 _MOST_TRIALS = 1e9  # of a binomial that stands for labels that hardly vary
+_SHRINKAGE = 1.0  # degrees of freedom that the variance of all rows counts
+_FEWEST = 2.0  # degrees of freedom of a segment
+_MOST_EXPONENT = 50.0  # so that no power overflows
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,8 @@ class Segment:
     low, high : float
         The interval of the gap. The intervals of all segments hold simultaneously.
     pvalue : float
-        The familywise p-value: how often any of the segments that remain, in data of a calibrated
-        model, would be at least this far off.
+        The familywise p-value: how often any of the segments, in data of a calibrated model, would
+        be at least this far off. It is at most 1 - level if and only if the interval excludes 0.
     """
 
     where: dict[str, str | None]
@@ -251,14 +254,16 @@ def audit_tables(
     whole = tables[model].sums
     members, where, too_small = _segments(cells, columns, depth, min_rows)
     sums = _named(members @ cells.sums.T)
-    single = members[[k for k, each in enumerate(where) if len(each) < 2]]
-    pooled = _shares(whole, cells.sums, single) * cells.sums[SUM_NAMES.index("prob_var")]
-    noise = _Noise.of(whole, cells, pooled)
-    variance = _variance(whole, sums, members @ pooled) + _ROUNDING**2 * sums.weight_sq
+    share = _share(whole)
+    noise = _Noise.of(cells, share)
     shape = noise.shape(members)
-    score = _scores(sums.residual / np.sqrt(variance), shape, outcomes=not whole.label_var.any())
-    pvalue, reach = _familywise(score, noise, members, shape, draws, random, level)
-    low, high = _limits(sums, variance, shape, reach, level, pvalue)
+    variance, degrees = _variance(whole, sums, share)
+    rows = sums.weight**2 / sums.weight_sq
+    test = _Test(shape, degrees, _skewness(_named(cells.units.T), share) / np.sqrt(rows))
+    score = test.scores(sums.residual / np.sqrt(variance))
+    largest = _largest(noise, members, shape, draws, random)
+    pvalue, reach = _familywise(score, largest, level)
+    low, high = _limits(sums, variance, test, reach, pvalue <= 1 - level)
     gap = sums.residual / sums.weight
     made = [
         Segment(*each)
@@ -445,48 +450,49 @@ def _varies(parts: Sums) -> npt.NDArray[np.bool_]:
     return varies
 
 
-def _shares(whole: Sums, cells: FloatArray, single: csr_array) -> FloatArray:
-    """Return how much the labels of each cell vary, as a share of p(1 - p).
+def _share(whole: Sums) -> float:
+    """Return how much labels vary, as a share of p(1 - p): 1 for 0/1 labels."""
+    possible = float(whole.prob_var.sum())
+    if not whole.label_var.any() or not possible:
+        return 1.0
+    return min(float(_centered(_named(np.array([list(whole)]).sum(axis=2)))[0]) / possible, 1.0)
 
-    It is 1 for 0/1 labels. Otherwise it is the largest share among all rows and the rows with one
-    of the cell's values. A cell of few events may have no variance: all its labels may be 0.
+
+def _centered(parts: Sums) -> FloatArray:
+    """Return the variance of each sum of residuals around its mean, unbiased for equal weights."""
+    mean_sq = parts.residual**2 * parts.weight_sq / parts.weight**2
+    rows = parts.weight**2 / parts.weight_sq
+    found: FloatArray = (parts.residual_var - mean_sq).clip(0) * rows / (rows - 1).clip(1.0)
+    return found
+
+
+def _variance(whole: Sums, parts: Sums, share: float) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of the residual of each part, and its degrees of freedom.
+
+    For 0/1 labels it is p(1 - p). Other labels have their own variance, and at least its mean with
+    that of the whole and the variance of their votes. No label varies more than an outcome.
     """
+    rounding = _ROUNDING**2 * parts.weight_sq
     if not whole.label_var.any():
-        return np.ones(cells.shape[1])
-    parts = _named(single @ cells.T)
-    varies = _varies(parts)
-    pooled = parts.residual_var[0] / (parts.prob_var[0] if varies[0] else 1.0) * parts.prob_var
-    own = _shrunk(whole, parts, pooled) / np.where(varies, parts.prob_var, 1.0)
-    found = np.zeros(cells.shape[1])
-    np.maximum.at(found, single.indices, np.repeat(own, np.diff(single.indptr)))
-    return np.minimum(found, 1.0)
+        return parts.prob_var + rounding, np.full(parts.weight.shape, math.inf)
+    rows = parts.weight**2 / parts.weight_sq
+    events = parts.prob_var * (whole.count.sum() / whole.weight_sq.sum()) * _trials(share)
+    # A sum of squares is known as well as a chi-square variable of these degrees of freedom.
+    degrees = 1 / (1 / rows + 0.5 / np.maximum(events, _CERTAIN))
+    own = _centered(parts)
+    shrunk = (degrees * own + _SHRINKAGE * share * parts.prob_var) / (degrees + _SHRINKAGE)
+    found = np.maximum(np.maximum(own, shrunk), parts.vote_floor)
+    found = np.where(parts.label_var > 0, np.minimum(found, parts.prob_var), parts.prob_var)
+    return found + rounding, np.maximum(degrees, _FEWEST)
 
 
-def _shrunk(whole: Sums, parts: Sums, pooled: FloatArray) -> FloatArray:
-    """Return the parts' own variances, shrunk toward the pooled ones where events are few."""
-    events = parts.prob_var * (whole.count.sum() / whole.weight_sq.sum())
-    found: FloatArray = (events * parts.residual_var + SHRINKAGE * pooled) / (events + SHRINKAGE)
-    return found
+def _trials(share: Any) -> Any:
+    """Return the trials whose mean has the variance and skewness of a label of a Beta distribution.
 
-
-def _least_variance(whole: Sums, parts: Sums, pooled: FloatArray) -> FloatArray:
-    """Return the lowest variance of the residual of each part that a calibrated model may have.
-
-    For 0/1 labels it is p(1 - p). Other labels vary at least as much as the pooled ones and as
-    their votes. Where labels are 0 or 1, they vary as outcomes do, and never more than these.
+    Its variance is a share of p(1 - p).
     """
-    if not whole.label_var.any():
-        return parts.prob_var
-    known = np.maximum(calibrated_variance(whole, parts), parts.vote_floor)
-    found: FloatArray = np.minimum(np.maximum(known, pooled), parts.prob_var)
-    return found
-
-
-def _variance(whole: Sums, parts: Sums, pooled: FloatArray) -> FloatArray:
-    """Return the variance of the residual of each part: its own, shrunk, or the lowest."""
-    own = np.minimum(_shrunk(whole, parts, pooled), parts.prob_var)
-    found: FloatArray = np.maximum(own, _least_variance(whole, parts, pooled))
-    return found
+    least = np.maximum(share, 1 / _MOST_TRIALS)
+    return (1 + least) ** 2 / (4 * least)
 
 
 class _Shape(NamedTuple):
@@ -501,7 +507,7 @@ class _Shape(NamedTuple):
         scores = 6 / skew * (np.cbrt(1 + skew * residual / 2) - 1) + skew / 6
         return np.where(self._symmetric(residual.ndim), residual, scores)
 
-    def residual(self, score: float) -> FloatArray:
+    def residual(self, score: float | FloatArray) -> FloatArray:
         """Return the standardized residuals of a normal score."""
         skew = self._nonzero(1)
         found = 2 / skew * (((score - skew / 6) * skew / 6 + 1) ** 3 - 1)
@@ -516,17 +522,68 @@ class _Shape(NamedTuple):
         return found if ndim == 1 else found[:, None]
 
 
-def _scores(residual: FloatArray, shape: _Shape, *, outcomes: bool) -> FloatArray:
-    """Return normal scores of the standardized residuals that were observed.
+def _skewness(units: Sums, share: float) -> float:
+    """Return the skewness of the residual of a row, pooled over all rows.
 
-    The skewness of outcomes is known. That of other labels may be smaller than simulated, so their
-    scores are not enlarged on the short side of the distribution.
+    The third central moment of rows is the covariance of their sum and their sum of squares. The
+    squares are around the mean of the unit, except in units of one row, because gaps differ.
     """
-    scores = shape.normal(residual)
-    if outcomes:
-        return scores
-    short = residual * shape.skewness < 0
-    return np.where(short, residual, scores)
+    variance = share * units.prob_var
+    squares = np.where(units.count > 1, _centered(units), units.residual_var)
+    mean = units.residual.sum() / units.weight.sum()
+    third = (units.residual - mean * units.weight) @ (squares - variance)
+    rows = units.weight.sum() ** 2 / units.weight_sq.sum()
+    found = third * math.sqrt(rows) / max(variance.sum(), _CERTAIN) ** 1.5
+    return float(np.clip(found, -math.sqrt(rows), math.sqrt(rows)))  # as of any sample
+
+
+class _Test(NamedTuple):
+    """How residuals in standard errors become normal scores, and back.
+
+    The shape of outcomes is known. The standard error of other labels is estimated: their score is
+    that of Student's t distribution, in Wallace's approximation. Where labels are skewed, few large
+    ones decide both the mean and the standard error. On the short side of the distribution, Hall's
+    cubic (1992) corrects for it. The skewness may be smaller than simulated, so no score is
+    enlarged.
+    """
+
+    shape: _Shape
+    degrees: FloatArray  # infinite for outcomes
+    skewness: FloatArray  # as observed
+
+    def scores(self, residual: FloatArray) -> FloatArray:
+        """Return normal scores of residuals in standard errors."""
+        found = self.shape.normal(residual)
+        if math.isinf(self.degrees[0]):
+            return found
+        sign, skew = self._short(residual)
+        cubic = ((1 + skew * residual / 3) ** 3 - 1) / skew + skew / 6
+        size = np.minimum(np.minimum(sign * found, sign * residual), sign * cubic)
+        size = np.maximum(size, 0.0)
+        size = np.sqrt(self.degrees * np.log1p(size**2 / self.degrees))
+        return sign * self._wallace * size
+
+    def residual(self, score: float) -> FloatArray:
+        """Return the residual in standard errors that has a normal score."""
+        if math.isinf(self.degrees[0]):
+            return self.shape.residual(score)
+        exponent = np.minimum((score / self._wallace) ** 2 / self.degrees, _MOST_EXPONENT)
+        found = np.copysign(np.sqrt(self.degrees * np.expm1(exponent)), score)
+        sign, skew = self._short(found)
+        cubic = 3 / skew * (np.cbrt(1 + skew * (found - skew / 6)) - 1)
+        size = np.maximum(sign * self.shape.residual(found), sign * cubic)
+        out: FloatArray = sign * np.maximum(size, sign * found)
+        return out
+
+    @property
+    def _wallace(self) -> FloatArray:
+        return (8 * self.degrees + 1) / (8 * self.degrees + 3)
+
+    def _short(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the signs of residuals, and a skewness that makes their side the short one."""
+        sign = np.where(residual < 0, -1.0, 1.0)
+        opposed = np.minimum(sign * self.shape.skewness, sign * self.skewness)
+        return sign, sign * np.minimum(opposed, -_SYMMETRIC)
 
 
 class _Noise(NamedTuple):
@@ -542,20 +599,16 @@ class _Noise(NamedTuple):
     starts: IntArray  # the first unit of each cell
 
     @staticmethod
-    def of(whole: Sums, cells: _Cells, pooled: FloatArray) -> _Noise:
-        """Return the binomials, given the pooled variance of each cell."""
+    def of(cells: _Cells, share: float) -> _Noise:
+        """Return the binomials of labels that vary by a share of p(1 - p)."""
         units = _named(cells.units.T)
-        possible = np.add.reduceat(units.prob_var, cells.starts)
-        of_cells = np.add.reduceat(units.weight_sq, cells.starts)
-        share = pooled / np.where(possible > _CERTAIN * of_cells, possible, 1.0)
-        of_unit = np.repeat(share, np.diff([*cells.starts, units.count.size]))
-        variance = _least_variance(whole, units, of_unit * units.prob_var)
+        variance = np.maximum(share * units.prob_var, units.vote_floor)
         prob = np.clip((units.label + units.residual) / units.weight, 0.0, 1.0)
         varies = _varies(units) & (prob > 0) & (prob < 1)
         most = np.where(varies, units.prob_var, 1.0)
         phi = np.clip(variance / most, 1 / _MOST_TRIALS, 1.0)
         rows = units.weight**2 / units.weight_sq
-        trials = np.clip(_stable(rows * (1 + phi) ** 2 / (4 * phi)), 1, _MOST_TRIALS).round()
+        trials = np.clip(_stable(rows * _trials(phi)), 1, _MOST_TRIALS).round()
         spread = trials * prob * (1 - prob)
         factor = np.sqrt(phi * most / np.where(varies, spread, 1.0)) * varies
         return _Noise(trials.astype(np.int64), prob, factor, cells.starts)
@@ -594,34 +647,33 @@ def _stable(values: FloatArray) -> FloatArray:
     return out
 
 
-def _familywise(
-    score: FloatArray,
+def _largest(
     noise: _Noise,
     members: csr_array,
     shape: _Shape,
     draws: int,
     random: np.random.Generator,
-    level: float,
-) -> tuple[FloatArray, float]:
-    """Return Westfall and Young's step-down p-values, and the score that bounds all segments.
+) -> FloatArray:
+    """Return the largest score of any segment in each set of simulated data, in order."""
+    found = []
+    for size in _parts(draws, max(noise.trials.size, members.shape[0])):
+        scores = shape.normal(members @ noise.drawn(size, random) / shape.error[:, None])
+        found.append(np.abs(scores).max(axis=0))
+    return np.sort(np.concatenate(found))
+
+
+def _familywise(score: FloatArray, largest: FloatArray, level: float) -> tuple[FloatArray, float]:
+    """Return Westfall and Young's max-T p-values, and the score above which they reject.
 
     Ties count as at least as extreme, whatever the order of summation made of them.
     """
-    order = np.argsort(-np.abs(score), kind="stable")
-    seen = np.abs(score)[order]
-    at_least = seen - _TIE * np.maximum(seen, 1.0)
-    exceeded = np.zeros(score.size)
-    largest = []
-    for size in _parts(draws, max(noise.trials.size, score.size)):
-        scores = shape.normal(members @ noise.drawn(size, random) / shape.error[:, None])
-        # Of each segment and all with a smaller score, the largest.
-        most = np.maximum.accumulate(np.abs(scores)[order[::-1]])[::-1]
-        exceeded += (most >= at_least[:, None]).sum(axis=1)
-        largest.append(most[0])
-    pvalue = np.empty(score.size)
-    pvalue[order] = np.maximum.accumulate((1 + exceeded) / (1 + draws))
-    rank = min(math.ceil((draws + 1) * level), draws)
-    return pvalue, float(np.sort(np.concatenate(largest))[rank - 1])
+    draws = largest.size
+    seen = np.abs(score)
+    exceeded = draws - largest.searchsorted(seen - _TIE * np.maximum(seen, 1.0))
+    possible = np.arange(1, draws + 1) / (1 + draws)
+    rejecting = int((possible <= 1 - level).sum())
+    reach = float(largest[draws - rejecting]) if rejecting else math.inf
+    return (1 + exceeded) / (1 + draws), reach
 
 
 def _parts(draws: int, width: int) -> Iterator[int]:
@@ -634,25 +686,32 @@ def _parts(draws: int, width: int) -> Iterator[int]:
 def _limits(
     sums: Sums,
     variance: FloatArray,
-    shape: _Shape,
+    test: _Test,
     reach: float,
-    level: float,
-    pvalue: FloatArray,
+    found: npt.NDArray[np.bool_],
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of each gap. 0 is inside it if and only if nothing was found."""
-    mean_sq = sums.residual**2 * sums.weight_sq / sums.weight**2
-    error = np.sqrt(np.maximum(variance, sums.residual_var - mean_sq))
+    """Return the interval of each gap, which excludes 0 if and only if the segment was found.
+
+    The test of a gap g uses the variance of a calibrated model at g = 0. At the observed gap it
+    uses the labels' own variance, if that is larger, and between them a linear interpolation. The
+    end nearer to 0 solves a quadratic equation.
+    """
     prob = (sums.label + sums.residual) / sums.weight
+    if math.isinf(reach):  # no number of draws so small can find anything
+        return prob - 1, prob
     gap = sums.residual / sums.weight
-    low = (sums.residual - np.maximum(shape.residual(reach), reach) * error) / sums.weight
-    high = (sums.residual - np.minimum(shape.residual(-reach), -reach) * error) / sums.weight
-    found = pvalue <= 1 - level
-    low = np.where(found & (gap > 0), np.maximum(low, 0.0), low)
-    high = np.where(found & (gap < 0), np.minimum(high, 0.0), high)
-    low, high = (
-        np.where(found, low, np.minimum(low, 0.0)),
-        np.where(found, high, np.maximum(high, 0.0)),
-    )
+    sign = np.where(gap < 0, -1.0, 1.0)
+    size = np.abs(sums.residual)
+    ends = test.residual(reach), -test.residual(-reach)
+    near, far = np.where(gap < 0, ends[::-1], ends)
+    most = np.maximum(variance, _centered(sums))
+    slope = near**2 * (most - variance) / np.where(size > 0, size, 1.0) / 2 + size
+    beyond = size**2 - near**2 * variance
+    root = np.sqrt(np.maximum(slope**2 - beyond, 0.0))
+    outside = np.minimum(size - np.maximum(near, reach) * np.sqrt(most), 0.0)
+    inner = np.where(found, beyond / np.maximum(slope + root, _CERTAIN), outside)
+    outer = size + np.maximum(far, reach) * np.sqrt(most)
+    low, high = np.sort(sign * np.array([inner, outer]) / sums.weight, axis=0)
     return np.clip(low, prob - 1, gap), np.clip(high, gap, prob)
 
 

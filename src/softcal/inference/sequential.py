@@ -5,10 +5,15 @@ e in size. For every rate l in (0, 1) and every g in [-1, 1] that is known befor
 
     E exp(l (g r - e |g|) - psi(l) g^2 r^2) <= 1,    psi(l) = -log(1 - l) - l
 
-(Fan, Grama, and Liu 2015; Howard et al. 2021). The product over rows is then a nonnegative
-supermartingale, whose maximum reaches 1/a with probability at most a (Ville). Its exponent needs
-only sums that a table keeps. Averages over rates, signs, patterns g, and start days keep the
-property.
+(Fan, Grama, and Liu 2015; Howard et al. 2021). If r >= -u, psi(l u) / u^2 may replace psi(l). The
+labels y, whose convex functions are largest for outcomes of the same mean m, also have
+
+    E exp(h y - log(1 + m (exp(h) - 1))) <= 1    for every h.
+
+The logarithm is concave in m, so the mean m of a bin may replace those of its rows. The product
+over rows is a nonnegative supermartingale, whose maximum reaches 1/a with probability at most a
+(Ville). Its exponent needs only sums that a table keeps. Averages over rates, signs, patterns g,
+and start days keep the property, and so do rates that depend on the days before.
 """
 
 from __future__ import annotations
@@ -38,13 +43,22 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
     from softcal.bins import Bins
+    from softcal.table.kernel import Sums
 
 # The best rate is near excess / variance: 0.7 finds gross errors in few rows, 0.002 small ones in
 # millions. Each of the few patterns over all bins has many rates, each of the many bins has few.
 _RATES: FloatArray = 0.7 * 1.5 ** -np.arange(16.0)
 _BIN_RATES: FloatArray = 0.5 * 3.0 ** -np.arange(6.0)
-_MOST_STARTS = 64  # start days kept; older ones are farther apart
-_STARTS_SHARE = 0.5  # of the evidence, for errors that begin after the first day
+# An error is to be found within about this number of days. The shorter, the larger the rate.
+_DAYS: FloatArray = 2.0 * 4.0 ** np.arange(6.0)
+_DAYS_SHARE: FloatArray = 0.5 ** np.arange(6.0) / (0.5 ** np.arange(6.0)).sum()
+_SOUGHT = 10.0  # log evidence within these days, in natural units
+_LARGEST_RATE = 0.7
+_FIRST_VARIANCE = 50.0  # of the residuals of a day, before the first
+_MOST_STARTS = 64  # start days kept to date an error; older ones are farther apart
+_BINS_SHARE = 0.2  # of the evidence, for errors of bins
+_FIRST_SHARE = 0.25  # of the rest, for errors that begin on the first day
+_HORIZON = 100.0  # half of the errors that begin later begin after this number of days
 _WHOLE_SHARE, _LATE_SHARE = 0.5, 0.25  # of the evidence, if segments are watched too
 
 Date = str | int
@@ -165,20 +179,20 @@ class _Start(NamedTuple):
 
 
 class _Stream:
-    """A growing table: its running sums, and the sums at possible start days of an error."""
+    """A growing table: its running sums, its evidence, and possible start days of an error."""
 
     def __init__(self, bins: Bins, tolerance: float) -> None:
         self.bins = bins
+        self._tolerance = tolerance
         self._of_bins = _Mixture(_BIN_RATES, tolerance)
-        self._of_patterns = _Mixture(_RATES, tolerance)
         self._middles = (bins.edges[:-1] + bins.edges[1:]) / 2
         self._moments = np.array([np.ones(len(bins)), self._middles, self._middles**2])
-        self.n = 0
+        self.n = self._looks = 0
+        self._are_outcomes = False  # all labels so far are 0 or 1, without weights
         self.sums = _Sums(np.zeros((3, len(bins))), np.zeros((3, 2)))
         self.starts: list[_Start] = []
-        # Of the starts: their days, and the sums of patterns before them.
-        self._days = np.zeros(_MOST_STARTS + 1)
-        self._before = np.zeros((3, _MOST_STARTS + 1, 2))
+        # The log evidence of each pattern, sign, and rate, over the starts so far.
+        self._since = np.full((2, 2, _DAYS.size), log(_FIRST_SHARE))
         self.log_evidence = self.highest = 0.0
         self.smece_new = nan
 
@@ -195,26 +209,22 @@ class _Stream:
         level = new.sum(axis=1)
         self.smece_new = float(np.abs(new[0]).sum() / level[1])
         tilt = self._tilt()
+        gained = self._gained(tilt, s, new)
         tilted = (tilt @ new[0], np.abs(tilt) @ new[1], tilt**2 @ new[2])
         patterns = np.array([level, tilted]).T
         self.sums = _Sums(self.sums.bins + new, self.sums.patterns + patterns)
+        are_outcomes = not s.label_var.any() and bool((s.weight == s.count).all())
+        self._are_outcomes = are_outcomes and (self._are_outcomes or self.n == 0)
         self.n += n
-        self._look()
+        self._look(gained)
 
     def _add_start(self, start: _Start) -> None:
         """Keep a start day; if there are too many, drop the nearest to its neighbors by age."""
-        k = len(self.starts)
         self.starts.append(start)
-        self._days[k] = start.day
-        self._before[:, k] = start.before.patterns
-        if k < _MOST_STARTS:
-            return
-        days = self._days
-        crowding = (days[2:] - days[:-2]) / (days[-1] + 1 - days[1:-1])
-        k = 1 + int(crowding.argmin())
-        del self.starts[k]
-        days[k:-1] = days[k + 1 :]
-        self._before[:, k:-1] = self._before[:, k + 1 :]
+        if len(self.starts) > _MOST_STARTS:
+            days = np.array([each.day for each in self.starts])
+            crowding = (days[2:] - days[:-2]) / (days[-1] + 1 - days[1:-1])
+            del self.starts[1 + int(crowding.argmin())]
 
     def _tilt(self) -> FloatArray:
         """Return the pattern of predictions that are too extreme, from the days before."""
@@ -226,25 +236,44 @@ class _Stream:
         out: FloatArray = ((self._middles - center) / reach).clip(-1.0, 1.0)
         return out
 
-    def _look(self) -> None:
-        """Average the evidence of all rows, and of the rows since each start."""
-        size = len(self.starts)
-        later = (self.sums.patterns[:, None] - self._before[:, :size]).reshape(3, 2 * size)
-        since, since_signs = self._of_patterns.terms(later)
-        single, single_signs = self._of_bins.terms(self.sums.bins)
-        together = self._of_bins.together(single, single_signs)
+    def _gained(self, tilt: FloatArray, s: Sums, new: FloatArray) -> FloatArray:
+        """Return the log evidence that the rows of a day add, per pattern, sign, and rate."""
+        variance = (_FIRST_VARIANCE + self.sums.bins[2].sum()) / (self._looks + 1)
+        rates = np.minimum(np.sqrt(2 * _SOUGHT / variance / _DAYS), _LARGEST_RATE)
+        patterns = np.array([np.ones_like(tilt), tilt])
+        bets = patterns[:, None, None] * np.multiply.outer([1.0, -1.0], rates)[..., None]
+        if self._are_outcomes:
+            prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, 1.0)
+            mean = (prob + self._tolerance * np.sign(bets)).clip(0.0, 1.0)
+            label = new[0] + prob * new[1]
+            found: FloatArray = bets @ label - np.log1p(mean * np.expm1(bets)) @ new[1]
+        else:
+            size = np.abs(bets)
+            reach = np.where(bets > 0, self.bins.edges[1:], 1 - self.bins.edges[:-1])
+            costs = _costs(size * reach) / reach**2
+            found = bets @ new[0] - self._tolerance * (size @ new[1]) - costs @ new[2]
+        return found
+
+    def _look(self, gained: FloatArray) -> None:
+        """Average the evidence of patterns since each start, and of the bins over all rows."""
+        # An error begins after day k with probability _HORIZON / (_HORIZON + k).
+        before, self._looks = _later(self._looks), self._looks + 1
+        self._since = np.logaddexp(self._since, log(before - _later(self._looks))) + gained
+        single, signs = self._of_bins.terms(self.sums.bins)
+        together = self._of_bins.together(single, signs)
         # All on one scale, relative to the largest exponent.
-        top = max(0.0, since.max(), single.max(), together.max())
-        each = (_exp_of(since, top) * since_signs).sum(axis=0) / self._of_patterns.size
-        one = np.vdot(_exp_of(single, top), single_signs) / self._of_bins.size
-        # All rows: level and tilt (since the first start, which is always kept), all bins, one bin.
-        whole = (each[:2].sum() + np.exp(together - top).mean() + one / self.sums.bins.shape[1]) / 4
-        days = self._days[:size]
-        of_starts = each.reshape(size, 2).sum(axis=1) @ (1 / (2 * days * (days + 1)))
-        to_come = exp(-top) / (days[-1] + 1)  # starts after today: an evidence of 1, this weight
-        mean = (1 - _STARTS_SHARE) * whole + _STARTS_SHARE * (of_starts + to_come)
+        top = max(0.0, self._since.max(), single.max(), together.max())
+        since = (np.exp(self._since - top) @ _DAYS_SHARE).mean() + _later(self._looks) * exp(-top)
+        one = np.vdot(_exp_of(single, top), signs) / self._of_bins.size / self.sums.bins.shape[1]
+        of_bins = (np.exp(together - top).mean() + one) / 2
+        mean = _BINS_SHARE * of_bins + (1 - _BINS_SHARE) * since
         self.log_evidence = float(top + log(mean))
         self.highest = max(self.highest, self.log_evidence)
+
+
+def _later(day: int) -> float:
+    """Return the share of the evidence for errors that begin after a day."""
+    return (1 - _FIRST_SHARE) * _HORIZON / (_HORIZON + day)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -481,16 +510,19 @@ class Watch:
     be inspected after every update. A calibrated model ever raises an alarm with probability at
     most 1 - level. Labels may be 0 or 1, vote shares, or any probability.
 
-    The evidence averages over rates \(\lambda\) and four patterns: all predictions too high
-    or low, predictions too extreme or not extreme enough, each bin with its own sign, and a
-    single bin. For a pattern g with values in [-1, 1] it is
+    The evidence averages over bets on four patterns: all predictions too high or low, predictions
+    too extreme or not extreme enough, each bin with its own sign, and a single bin. With a rate
+    \(\lambda\) and a pattern g with values in [-1, 1], a day multiplies the evidence by
 
     \[ \exp\Bigl(\lambda \sum_b (g_b R_b - \varepsilon |g_b| n_b) - \psi(\lambda) \sum_b g_b^2
     Q_b\Bigr) . \]
 
     Here \(\psi(\lambda) = -\log(1 - \lambda) - \lambda\). R is the sum of label minus prediction
-    in a bin, Q the sum of its squares, and n the number of rows. Half of the evidence is for errors
-    that begin later, with weight \(1/(k(k + 1))\) for the k-th update.
+    in a bin, Q the sum of its squares, and n the number of rows. The first two patterns have
+    sharper factors, which use the edges of bins, and for 0/1 labels the likelihood of outcomes.
+    Their bets begin on the first day with weight 1/4, and otherwise after k updates with weight
+    \(100/(100 + k)\). Their rates follow from the variance of the days before. The page "Alarms
+    and gates" has the derivation.
 
     It is not valid if rows repeat, if rows of one group vary together, or if the same raters vote
     on many rows. Memory is constant: of the start days at most 64 are kept.
@@ -521,7 +553,7 @@ class Watch:
     ...     y = rng.uniform(size=500) < np.clip(p - drift, 0, 1)
     ...     state = watch.update(reliability(y, p), date=f"2026-03-{day:02d}")
     >>> state.alarm_date, state.since, state.direction
-    ('2026-03-18', '2026-03-16', 'too high')
+    ('2026-03-17', '2026-03-16', 'too high')
     """
 
     def __init__(

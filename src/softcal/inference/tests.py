@@ -1,4 +1,4 @@
-"""A calibration test and a consistency band, from the sums of a table."""
+"""A calibration test from the sums of a table."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtrc, gammaincc, ndtri, stdtr
+from scipy.special import fdtrc, gammaincc, stdtr
 
 from softcal import _display
-from softcal._validation.rules import refuse_bad_level
-from softcal.inference.intervals import GapIntervals
 from softcal.metrics.cumulative import possible_share
+from softcal.metrics.label_noise import skewed, unanimous_votes
 from softcal.table.owners import Clusters, joined_square
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
 
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
 
-SHRINKAGE = 5.0  # weight of the pooled variance, in events; docs/interval_method.md
+SHRINKAGE = 5.0  # weight of the pooled variance, in rows or events; docs/interval_method.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects, because both p-values use the same gaps
 _EVENTS = (1.0, 1.01)  # lowest expected events of a pool; the p-value is the mean over this range
+_ROWS = 10.0  # lowest number of rows of a pool, unless every label is 0 or 1
 _NO_VARIANCE = 1e-100  # variance below which p counts as exactly 0 or 1
 _ROUNDING = 1e-9  # residuals below this count as 0
-_CHOSEN = (1.0, 2.0)  # standard errors; above this range, labels of 0 and 1 are not outcomes
 _TINY = 1e-300  # instead of 0 in ratios of two zeros
 _FLAT = 1e-12  # variance of the pools' predictions below which no tilt is tested
 
@@ -108,72 +107,6 @@ def calibration_test(
     return _test(rel.sums, rel.ties, rel.n)
 
 
-def consistency_band(
-    y_true: npt.ArrayLike | Reliability,
-    y_prob: npt.ArrayLike | None = None,
-    *,
-    bins: BinsLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
-    raters: bool = False,
-    level: float = 0.95,
-    simultaneous: bool = False,
-) -> GapIntervals:
-    r"""Compute the range of each bin's gap that chance explains if the model is calibrated.
-
-    Unlike `gap_intervals`, which are centered at the observed gap, the band is centered at 0. It is
-    \(\pm z \sqrt{V_b}/W_b\) with the variance of the test. For 0/1 labels, that is
-    \(\sum w^2 p(1 - p)\); for soft labels, it comes from the residuals of the bin and of the table.
-
-    With groups, V is the larger of that variance and the sum over groups of \((\sum w d)^2\) in the
-    bin. The sum includes the gap itself, so gaps of a miscalibrated model widen the band. With
-    raters, V is likewise the variance over new items and new raters, and z is a quantile of
-    Student's distribution.
-
-    Parameters
-    ----------
-    y_true, y_prob, bins, sample_weight, n_votes, groups, raters
-        As in `smece_interval`.
-    level : float, default=0.95
-        The probability that the gap of a calibrated model lies within the band.
-    simultaneous : bool, default=False
-        Whether the level holds for all bins simultaneously (Bonferroni's correction), rather than
-        for each separately.
-
-    Returns
-    -------
-    GapIntervals
-        Limits of the gap; NaN if the bin is empty. Limits of the mean label are `rel.mean_prob -
-        high` and `rel.mean_prob - low`.
-
-    Examples
-    --------
-    >>> from softcal import reliability
-    >>> hard = reliability([0, 1] * 50, [0.3] * 100, bins=1)
-    >>> low, high = consistency_band(hard)  # 1.96 * sqrt(0.3 * 0.7 / 100)
-    >>> low.round(2), high.round(2), hard.gap.round(2)
-    (array([-0.09]), array([0.09]), array([-0.2]))
-    """
-    refuse_bad_level(level)
-    rel = table_of(
-        "consistency_band", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups, raters=raters,
-    )  # fmt: skip
-    refuse_no_rows(rel)
-    s = rel.sums
-    variance = calibrated_variance(s, s)
-    ties = rel.ties
-    if ties is not None:  # if every p is 0 or 1, a calibrated model has no gap
-        own = np.where(s.prob_var > 0, ties.residual.diagonal(), 0.0)
-        variance = np.maximum(variance, own)
-    filled = int((s.count > 0).sum())
-    tail = (1 - level) / 2 / (filled if simultaneous else 1)
-    z = -ndtri(tail) if ties is None or ties.raters is None else ties.raters.reach(tail)
-    half = z * np.sqrt(variance) / np.where(s.count > 0, s.weight, np.nan)
-    return GapIntervals(-half, half)
-
-
 def calibrated_variance(whole: Sums, parts: Sums) -> FloatArray:
     """Return the variance of the residual of each part of a table, if the model is calibrated.
 
@@ -206,7 +139,11 @@ class _Pools(NamedTuple):
     surprises: list[float]  # `own` of the same rows
     floor: list[float]  # known variance of votes
     unsure: list[float]  # sum w^2 y(1 - y)
-    events: list[float]  # equivalent number of events of the noise, at most `calibrated`
+
+    @property
+    def size(self) -> list[float]:
+        """The effective number of rows of each pool."""
+        return [w * w / (q or 1.0) for w, q in zip(self.weight, self.weight_sq, strict=True)]
 
 
 def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
@@ -235,26 +172,19 @@ def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
         certain = [q if h <= _NO_VARIANCE else 0.0 for q, h in zip(own, calibrated, strict=True)]
     return _Pools(
         residual, weight, weight_sq, list(map(add, label, residual)), calibrated, own,
-        certain, list(map(abs, residual)), expected, surprises, floor, unsure, calibrated,
+        certain, list(map(abs, residual)), expected, surprises, floor, unsure,
     )  # fmt: skip
 
 
 def _bins(s: Sums, n: int, worth: float, *, grouped: bool) -> tuple[_Pools, _Noisiness]:
-    """Return the sums of the bins, and the noise of their labels."""
+    """Return the sums of the bins, and the noise of the labels of the whole table."""
     hard = not any(s.label_var.tolist())
     bins = _scaled(s, n, hard=hard)
     if hard and grouped:  # the variance of outcomes comes from the groups' sums
         nothing = [0.0] * len(bins.weight)
         bins = bins._replace(expected=nothing, surprises=nothing)
     noisy = _noisiness(bins, worth, hard=hard)
-    bins = noisy.recognized(bins)
-    events = bins.calibrated  # each event that a bin expects counts as one
-    if not hard and any(bins.expected):
-        excess = noisy.excess(bins)
-        events = [min(1 / max(x, _TINY), h) for x, h in zip(excess, events, strict=True)]
-    if events is not bins.calibrated or worth != 1:
-        bins = bins._replace(events=[worth * x for x in events])
-    return bins, noisy
+    return noisy.recognized(bins), noisy
 
 
 def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
@@ -270,7 +200,10 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
     possible = possible_share(sum(bins.certain))
     pvalue = of_bins = of_trend = statistic = 0.0
     share = [0.0] * len(bins.weight)
-    for starts, part in _ways_to_pool(bins.events, bins.weight):
+    events = noisy.events(bins)
+    if worth != 1:
+        events = [worth * x for x in events]
+    for starts, part in _ways_to_pool(events, bins.weight):
         all_apart = len(starts) == len(bins.weight)
         pools = bins
         if not all_apart:
@@ -278,7 +211,7 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
         noise = _noise(pools, starts, clusters, noisy, worth)
         terms = list(map(truediv, map(mul, pools.residual, pools.residual), noise.variance))
         chi_square = sum(terms)
-        heavy = _kurtosis(pools, noise, noisy)
+        heavy = _kurtosis(pools, noise, noisy, worth)
         p_bins = _chance_of_bins(chi_square, noise, heavy)
         if len(starts) > 1:
             p_trend = _chance_of_trend(pools, noise, heavy)
@@ -288,7 +221,7 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
             # p-value of the pool is not combined with it: a p-value of 1 would outweigh the trend.
             each = list(range(len(bins.weight)))
             noise = _noise(bins, each, clusters, noisy, worth)
-            p_both = p_trend = _chance_of_trend(bins, noise, _kurtosis(bins, noise, noisy))
+            p_both = p_trend = _chance_of_trend(bins, noise, _kurtosis(bins, noise, noisy, worth))
         if clusters is not None and clusters.count < 2:  # one group does not show how groups vary
             p_both = p_bins = p_trend = 1.0
         pvalue += part * p_both
@@ -312,12 +245,26 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
     )
 
 
+class _Soft(NamedTuple):
+    """The labels of a pool that are not outcomes."""
+
+    possible: float  # their sum of w^2 p(1 - p)
+    variance: float  # what the whole table suggests
+    fourth: float  # cumulant
+    rows: float  # of normal labels whose squares would show the variance as precisely
+
+
 class _Noisiness(NamedTuple):
-    """The variance of the labels of the whole table, as a share of p(1 - p)."""
+    """The variance of the labels of the whole table.
+
+    Of two votes with probability p, the product has the mean p^2 + c p(1 - p). The share of m such
+    votes has the variance p(1 - p)(1/m + c(1 - 1/m)). A soft label has that of many votes.
+    """
 
     hard: bool
-    outcomes: float = 1.0  # for labels of exactly 0 or 1 without a number of votes
-    others: float = 1.0
+    outcomes: float = 1.0  # share of p(1 - p), for labels of exactly 0 or 1 without votes
+    votes: float = 1.0  # share of p(1 - p)/m
+    common: float = 1.0  # c
     unanimous: float = 0.0  # certainty that labels of 0 and 1 are shares of unanimous votes
 
     def recognized(self, pools: _Pools) -> _Pools:
@@ -330,22 +277,45 @@ class _Noisiness(NamedTuple):
             surprises=[part * x for x in pools.surprises],
         )
 
-    def excess(self, pools: _Pools) -> list[float]:
-        """Return the excess kurtosis of sums of labels over many rows of small variance.
+    def soft(self, pools: _Pools) -> list[_Soft]:
+        """Return the noise that labels other than outcomes would have in each pool.
 
-        Soft labels have that of a Beta distribution of equal mean and variance.
+        The fourth cumulants are those of votes and of a Beta distribution. The sum of n squares has
+        the relative variance k + 2/n, with k the excess kurtosis of the sum of labels.
         """
+        c, found = self.common, []
+        beta = 6 * c**3 / ((1 + c) * (1 + 2 * c))
+        lines = zip(pools.calibrated, pools.expected, pools.floor, pools.size, strict=True)
+        for calibrated, expected, floor, size in lines:
+            possible = max(calibrated - expected, 0.0)
+            if self.hard or possible <= 0:
+                found.append(_Soft(possible, possible, possible, possible))
+                continue
+            voted = min(floor, possible)
+            rest = possible - voted
+            variance = self.votes * voted + c * rest
+            fourth = voted * (voted / possible) ** 2 + beta * rest
+            excess = fourth / max(variance * variance, _NO_VARIANCE)
+            rows = 2 / (excess + 2 * calibrated / (possible * size))
+            found.append(_Soft(possible, variance, fourth, rows))
+        return found
+
+    def excess(self, pools: _Pools) -> list[float]:
+        """Return the excess kurtosis of sums of labels over many rows of small variance."""
         if self.hard:
             return [1 / h if h * h > _NO_VARIANCE else h / _NO_VARIANCE for h in pools.calibrated]
-        others, found = self.others, []
-        fourth = 6 * others**3 / ((1 + others) * (1 + 2 * others))
-        for calibrated, expected in zip(pools.calibrated, pools.expected, strict=True):
-            rest = calibrated - expected
-            if rest < 0:
-                rest = 0.0
-            variance = expected + others * rest
-            found.append((expected + fourth * rest) / max(variance * variance, _NO_VARIANCE))
+        found = []
+        for expected, soft in zip(pools.expected, self.soft(pools), strict=True):
+            variance = expected + soft.variance
+            found.append((expected + soft.fourth) / max(variance * variance, _NO_VARIANCE))
         return found
+
+    def events(self, pools: _Pools) -> list[float]:
+        """Return how many events each pool expects; a tenth of its rows if these are fewer."""
+        if self.hard:
+            return pools.calibrated
+        each = zip(self.excess(pools), pools.size, strict=True)
+        return [1 / (k + _ROWS / n) if n else 0.0 for k, n in each]
 
 
 def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
@@ -359,43 +329,18 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
         # One event, if almost none was expected, is not evidence.
         outcomes = max(1.0, min(seen * worth, 1.0) / (expected * worth))
         fewer = whole - squares - unsure - (expected - seen)
-        unanimous = _unanimous(expected, seen, fewer, max(squares - seen, 0.0), worth)
+        unanimous = unanimous_votes(expected, seen, fewer, max(squares - seen, 0.0), worth)
         expected *= 1 - unanimous
         seen *= 1 - unanimous
     rest = max(whole - expected, 0.0)
     own = max(squares - seen, 0.0)
-    own *= _skewed(own, rest, unsure)
+    own *= skewed(own, rest, unsure)
     if floor > 0:  # the number of votes is more informative than few events
         own = (rest * worth * own + SHRINKAGE * floor) / (rest * worth + SHRINKAGE)
-    return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0), unanimous)  # noqa: FBT003
-
-
-def _skewed(own: float, most: float, unsure: float) -> float:
-    r"""Return the variance of soft labels of a calibrated model, relative to their squares.
-
-    The sums are \(Q = \sum (p - y)^2\), \(H = \sum p(1 - p)\), and \(\sum y(1 - y)\). Skewed
-    labels with few events have too small a Q exactly if they show too few events, which is if
-    \(S = \sum (1 - 2p)(p - y) = H - Q - \sum y(1 - y)\) is above 0. A Beta distribution of
-    variance \(V = \varphi H\) has the third cumulant \((1 - 2p) \frac{2\varphi}{1 + \varphi} V\).
-    Given S, the mean of Q is therefore \(V - 2 S V / (H + V)\). One Newton step from \(V = Q\)
-    gives \(V = Q / (1 - x)\) with \(x = 2S/(H + Q)\). For \(x > 0\), its series to the second
-    order keeps power against precise labels that really are too low.
-    """
-    x = min(2 * (most - own - unsure) / max(most + own, _TINY), 2.0)
-    return 1 / (1 - x) if x < 0 else 1 + x + x * x
-
-
-def _unanimous(expected: float, seen: float, fewer: float, own: float, worth: float) -> float:
-    """Return the certainty, from 0 to 1, that labels of 0 and 1 are shares of unanimous votes.
-
-    Unanimous votes agree with their predictions more than outcomes do. The remaining labels then
-    agree less than labels of a calibrated model do. Agreement is the sum of (1 - 2p)(p - y), which
-    is expected - seen for outcomes, and `fewer` for the others.
-    """
-    contrast = (expected - seen) / math.sqrt(expected) - fewer / math.sqrt(own + expected / 4)
-    start, end = _CHOSEN
-    u = min(max((contrast * math.sqrt(worth / 2) - start) / (end - start), 0.0), 1.0)
-    return u * u * (3 - 2 * u)
+    voted = min(floor, rest)
+    votes = min(own / voted, 1.0) if voted > 0 else 1.0
+    common = min(max(own - voted, 0.0) / max(rest - voted, _TINY), 1.0)
+    return _Noisiness(False, outcomes, votes, common, unanimous)  # noqa: FBT003
 
 
 class _Noise(NamedTuple):
@@ -423,45 +368,42 @@ def _noise(
         # The variance of outcomes among other labels is known if all rows of a group are equal.
         alike = products / np.maximum(rows_sq, _TINY)
         known, seen = np.array(pools.expected) * alike, np.array(pools.surprises) * alike
-        rest = np.maximum(np.array(pools.calibrated) - pools.expected, 0.0)
+        rest, likely, _, rows = np.array(noisy.soft(pools)).T
         own = np.maximum(square.diagonal() - seen, 0.0)
         whole = own.sum()
         if clusters.raters is None:
             squares = np.maximum(np.array(pools.own) - pools.surprises, 0.0)
             lines = (squares, rest, np.array(pools.unsure))
-            whole *= _skewed(*(float(line.sum()) for line in lines))
-            own = own * list(map(_skewed, *(line.tolist() for line in lines)))
+            whole *= skewed(*(float(line.sum()) for line in lines))
+            own = own * list(map(skewed, *(line.tolist() for line in lines)))
         # A difference that is only rounding must not be divided by itself.
         least_rest = max(1e-6 * sum(pools.calibrated), _TINY)
-        pooled = whole / max(rest.sum(), least_rest) * rest
-        events = rest * worth
+        pooled = whole / max(likely.sum(), _TINY) * likely * min(rest.sum() / least_rest, 1.0)
+        events = rows * worth
         others = (events * own + SHRINKAGE * pooled) / (events + SHRINKAGE)
         variance = (noisy.outcomes * known + others).tolist()
     least = _ROUNDING**2
     return _Noise(
         [v + least * q for v, q in zip(variance, weight_sq, strict=True)],
-        [w * w / (q or 1.0) for w, q in zip(pools.weight, weight_sq, strict=True)],
+        pools._replace(weight_sq=weight_sq).size,
         between,
         None if clusters is None or clusters.raters is None else clusters.raters.degrees,
     )
 
 
 def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
-    """Return the variance of the residuals of a calibrated model, shrunk if events are few."""
+    """Return the variance of the residuals of a calibrated model, shrunk if rows are few."""
     if noisy.hard:
         return pools.calibrated
     found = []
-    outcomes, pooled = noisy.outcomes, SHRINKAGE * noisy.others
-    for own, seen, calibrated, expected, unsure in zip(
-        pools.own, pools.surprises, pools.calibrated, pools.expected, pools.unsure, strict=True
-    ):
-        rest, soft = calibrated - expected, own - seen
-        if rest < 0:
-            rest = 0.0
-        if soft < 0:
-            soft = 0.0
-        soft *= _skewed(soft, rest, unsure)
-        found.append(outcomes * expected + rest * (soft + pooled) / (rest + SHRINKAGE))
+    lines = zip(
+        pools.own, pools.surprises, pools.expected, pools.unsure, noisy.soft(pools), strict=True
+    )
+    for own, seen, expected, unsure, soft in lines:
+        squares = max(own - seen, 0.0)
+        squares *= skewed(squares, soft.possible, unsure)
+        shrunk = (soft.rows * squares + SHRINKAGE * soft.variance) / (soft.rows + SHRINKAGE)
+        found.append(noisy.outcomes * expected + shrunk)
     return found
 
 
@@ -504,18 +446,16 @@ def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list
     return starts, until
 
 
-def _kurtosis(pools: _Pools, noise: _Noise, noisy: _Noisiness) -> list[float]:
+def _kurtosis(pools: _Pools, noise: _Noise, noisy: _Noisiness, worth: float) -> list[float]:
     """Return the excess kurtosis of the residual of each pool."""
+    excess = noisy.excess(pools)
     if noise.between is None:
         factors = [
             1 - 6 * h / (n or 1.0) for h, n in zip(pools.calibrated, noise.size, strict=True)
         ]
-        heavy = list(map(mul, noisy.excess(pools), factors))
+        heavy = list(map(mul, excess, factors))
     else:
-        heavy = [
-            1 / max(events, _NO_VARIANCE) - 6 / (n or 1.0)
-            for events, n in zip(pools.events, noise.size, strict=True)
-        ]
+        heavy = [k / worth - 6 / (n or 1.0) for k, n in zip(excess, noise.size, strict=True)]
     return [k if k * n > -2 else -2 / (n or 1.0) for k, n in zip(heavy, noise.size, strict=True)]
 
 

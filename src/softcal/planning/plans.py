@@ -149,7 +149,7 @@ def plan(
     --------
     >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
     >>> plan(assumptions, half_width=0.02, votes=3).items
-    1037
+    907
     >>> plan(assumptions, half_width=0.02, item_cost=10).votes
     9
     """
@@ -202,7 +202,7 @@ def plan_budget(
     >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
     >>> found = plan_budget(assumptions, budget=10_000, item_cost=10)
     >>> found.items, found.votes, found.cost, round(found.half_width, 3)
-    (555, 8, 9990.0, 0.021)
+    (555, 8, 9990.0, 0.019)
     """
     _refuse_others(assumptions)
     refuse_outside("budget", budget, 0, math.inf)
@@ -269,7 +269,7 @@ def plan_difference(
     >>> assumptions = Assumptions.stated(smece=0.03, label_spread=0.15)
     >>> found = plan_difference(assumptions, difference=0.05, correlation=0.8, votes=5)
     >>> found.items, round(found.power, 2)
-    (484, 0.8)
+    (479, 0.8)
     """
     _refuse_others(assumptions)
     refuse_outside("difference", difference, 0, 1)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal.inference.intervals import gap_intervals, interval_limits, smece_interval
-from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.smece import smece_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,12 +47,8 @@ def surest(row: dict[str, Any]) -> tuple[float, float]:
 
 def _limits(tables: Sequence[Reliability], level: float) -> list[tuple[float, float, float]]:
     """Return the debiased SMECE and the interval of each table."""
-    if tables[0].clusters is not None:
-        each = (smece_interval(rel, level=level) for rel in tables)
-        return [(found.debiased, found.low, found.high) for found in each]
-    together = {name: np.array([getattr(rel.sums, name) for rel in tables]) for name in SUM_NAMES}
-    limits = interval_limits(Sums(**together), level)
-    return list(zip(*(values.tolist() for values in limits), strict=True))
+    each = (smece_interval(rel, level=level) for rel in tables)
+    return [(found.debiased, found.low, found.high) for found in each]
 
 
 def _row(name: str, rel: Reliability, debiased: float, low: float, high: float) -> dict[str, Any]:

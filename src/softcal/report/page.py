@@ -19,8 +19,9 @@ from softcal._io import written_whole
 from softcal._validation.days import day_of
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare_pairs
-from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
+from softcal.inference.gaps import gap_intervals
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
+from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
 from softcal.plot import bin_choices
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel, surest
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from softcal._validation.inputs import FloatArray
-    from softcal.inference.intervals import Interval
     from softcal.inference.ordinal import ItemMetric
+    from softcal.inference.smece import Interval
     from softcal.report.verdict import Verdict
     from softcal.sources.sample import Sample
     from softcal.table.reliability import Reliability

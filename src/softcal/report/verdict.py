@@ -14,13 +14,13 @@ import numpy as np
 
 from softcal.bins import Bins
 from softcal.inference.checks import amounts, amounts_text
-from softcal.inference.intervals import gap_intervals, smece_interval
-from softcal.inference.tests import calibration_test
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.smece import smece_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from softcal.inference.intervals import Interval
+    from softcal.inference.smece import Interval
     from softcal.table.reliability import Reliability
 
 TOLERANCE = 0.02  # 2 percentage points
@@ -105,10 +105,9 @@ def verdict(
     """
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
-    pvalue = calibration_test(soft).pvalue
     size = f"SMECE {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
     outstanding = _outstanding(soft, level)
-    state = _state(interval, pvalue, tolerance, bins_off=bool(outstanding))
+    state = _state(interval, tolerance, bins_off=bool(outstanding))
     severity = severity_of(interval, tolerance, sure=state == "miscalibrated")
     undecided = state == "undecided"
     could_be = f"SMECE could be as large as {interval.high:.3f} with {_rows(soft.n)}."
@@ -123,17 +122,12 @@ def verdict(
             f"both a calibrated model and one that is {100 * interval.high:.0f} percentage points "
             "off."
         ]
-        if pvalue < 1 - level:
-            sentences.append(
-                f"The calibration test alone rejects: its p-value is {chance(pvalue)}. The "
-                "interval of SMECE does not confirm it."
-            )
     elif state == "undetected":
         headline = "no miscalibration detected"
         sentences = [f"No miscalibration detected; {could_be}"]
     elif state == "borderline":
         headline = "borderline"
-        sentences = [_borderline(interval, pvalue, could_be)]
+        sentences = [f"The interval of SMECE includes 0; {could_be}"]
     else:
         headline, sentences = _directions(fine, level, top_label=top_label)
     if not undecided:
@@ -148,21 +142,20 @@ def verdict(
     sentences += filter(None, (interval.about_raters, interval.note))
     return Verdict(
         severity, state, headline, size, sentences, [] if undecided else outstanding,
-        _next_step(interval, soft, state, tolerance, parts), interval, pvalue,
+        _next_step(interval, soft, state, tolerance, parts), interval, interval.pvalue,
     )  # fmt: skip
 
 
-def _state(interval: Interval, pvalue: float, tolerance: float, *, bins_off: bool) -> State:
-    """Return the state from the interval of SMECE and the test; each alone errs more often.
+def _state(interval: Interval, tolerance: float, *, bins_off: bool) -> State:
+    """Return the state from the interval of SMECE, which agrees with the test.
 
     With bins that stand out, a model is at least borderline.
     """
-    excludes_0, rejects = interval.low > 0, pvalue < 1 - interval.level
-    if excludes_0 and rejects:
+    if interval.low > 0:
         return "miscalibrated"
-    if not excludes_0 and interval.high > max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):
+    if interval.high > max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):
         return "undecided"
-    return "borderline" if excludes_0 or rejects or bins_off else "undetected"
+    return "borderline" if bins_off else "undetected"
 
 
 def severity_of(interval: Interval, tolerance: float, *, sure: bool) -> Severity:
@@ -170,7 +163,7 @@ def severity_of(interval: Interval, tolerance: float, *, sure: bool) -> Severity
 
     `sure` tells whether the model is miscalibrated, so that only the size may be open.
 
-    >>> from softcal.inference.intervals import smece_interval
+    >>> from softcal.inference.smece import smece_interval
     >>> from softcal.table.reliability import reliability
     >>> severity_of(smece_interval(reliability([0.5] * 500, [0.9] * 500)), 0.02, sure=True)
     'material'
@@ -192,26 +185,13 @@ def criterion(level: float, tolerance: float) -> str:
         f"Material: the interval lies above {shown}. Small: it excludes 0 and ends at or below "
         f"{2 * tolerance:.4g}. None shown: it includes 0 and ends at or below {shown}. If none of "
         "these holds, a miscalibrated model is off with unclear size, and any other is undecided. "
-        f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0 and the p-value is "
-        f"below {1 - level:.3g}. Borderline: only one of the two holds, or a bin stands out, "
-        "unless the interval extends from 0 to above "
+        f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0, which it does exactly "
+        f"if the p-value is below {1 - level:.3g}. Borderline: the interval includes 0, but a bin "
+        "stands out, unless the interval extends to above "
         f"{max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. Off in part: not miscalibrated, but the "
         "simultaneous interval of a segment, class, or threshold excludes 0. "
         f"A direction is named only if the {percent(level)} interval of that mean gap excludes 0."
     )
-
-
-def _borderline(interval: Interval, pvalue: float, could_be: str) -> str:
-    if interval.low > 0:
-        return (
-            f"The interval of SMECE, {_range(interval)}, excludes 0, but the p-value of the "
-            f"calibration test is {chance(pvalue)}. Together they do not establish "
-            f"miscalibration; {could_be}"
-        )
-    none = f"The interval of SMECE includes 0; {could_be}"
-    if pvalue < 1 - interval.level:
-        none += f" The calibration test alone rejects: its p-value is {chance(pvalue)}."
-    return none
 
 
 def _kinds_text(parts: Sequence[Part]) -> str:

@@ -35,10 +35,13 @@ def audit(
     Every conjunction of up to `depth` values of the columns is a segment. With residuals
     \(d = p - y\), weights w, and the variance V of a calibrated model, its statistic is
     \(\sum w d / \sqrt{V}\), corrected for skewness. The p-values hold for all segments
-    simultaneously (step-down max-T): the largest statistic is compared with the largest one in
-    simulated data of a calibrated model. For 0/1 labels, outcomes are drawn with probability p, so
-    rare events keep the error rate. For other labels, V is estimated from the residuals of segment
-    and table. It is at least the variance of the votes if their number is known.
+    simultaneously (max-T): each statistic is compared with the largest one in simulated data of a
+    calibrated model. For 0/1 labels, outcomes are drawn with probability p, so rare events keep the
+    error rate. For other labels, V is the variance of the segment's residuals, slightly shrunk
+    toward that of all rows if it is smaller. It is at least the variance of the votes if their
+    number is known. The statistic then counts as a t statistic.
+
+    The interval of a segment excludes 0 if and only if its p-value is at most 1 - `level`.
 
     Rows count as independent. Errors that cancel within a segment are not tested.
 

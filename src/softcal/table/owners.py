@@ -191,7 +191,44 @@ class Groups(Owners):
         """Return the products of the groups' sums, for variances."""
         residual, weight = (self.matrix(row, n_bins) for row in self.values)
         squares = ((each.T @ each).toarray() for each in (residual, weight))
-        return Clusters(self.count, *squares)
+        return Clusters(self.count, *squares, sums=self)
+
+    def covariance(self, residual: FloatArray) -> tuple[FloatArray, float]:
+        r"""Return the covariances of the bins' residuals, and their degrees of freedom.
+
+        The part \(D_b = S_b/W\) of a bin in SMECE is a mean over groups with the shares
+        \(h_g = W_g/W\). Its covariances are those of Bell and McCaffrey (CR2),
+
+        \[ \sum_g \frac{(S_{gb} - D_b W_g)(S_{gc} - D_c W_g)}{1 - h_g} , \]
+
+        and its degrees of freedom are those of Satterthwaite; see `satterthwaite`.
+        """
+        weight = np.bincount(self.owner, self.values[1])
+        mean, share = residual / weight.sum(), weight / weight.sum()
+        # Of a group with all weight, the terms are 0, and their rounding must not grow.
+        factor = 1 / np.where(share < 1 - _LEAST_REST, 1 - share, 1.0)
+        of_group = factor * weight
+        sums = self.matrix(self.values[0], residual.size)
+        mixed = np.outer(sums.T @ of_group, mean)
+        square = (sums.T @ sums.multiply(factor[:, None])).toarray() - mixed - mixed.T
+        out: FloatArray = square + (of_group @ weight) * np.outer(mean, mean)
+        everywhere = np.zeros(share.size, dtype=np.int64)
+        return (out + out.T) / 2, float(satterthwaite(share, everywhere, 1)[0])
+
+    def of_gaps(self, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r"""Return the variance of each bin's residual given its weight, and its degrees of freedom.
+
+        The gap of a bin is a mean over groups with the shares \(h_g = W_{gb}/W_b\). The variance
+        \(\sum_g (S_{gb} - \mathrm{gap}_b W_{gb})^2 / (1 - h_g)\) is CR2 for rows that have, in the
+        working model, independent labels of variance 1/w. It is 0 if one group fills the bin.
+        """
+        total = np.bincount(self.place, self.values[1], gap.size)
+        share = self.values[1] / total[self.place]
+        rest = self.values[0] - gap[self.place] * self.values[1]
+        square = rest**2 / np.maximum(1 - share, _LEAST_REST)
+        square[share >= 1 - _LEAST_REST] = 0.0
+        variance: FloatArray = np.bincount(self.place, square, gap.size).astype(np.float64)
+        return variance, satterthwaite(share, self.place, gap.size)
 
     def times(self, other: Groups, n_bins: int) -> FloatArray:
         """Return the products of the groups' residuals of two models, per pair of bins."""
@@ -201,6 +238,27 @@ class Groups(Owners):
         one, two = (each.matrix(each.values[0], n_bins) for each in (self, theirs))
         out: FloatArray = (one.T @ two).toarray()
         return out
+
+
+_LEAST_REST = 1e-6  # of the weight: with less in all other groups, nothing shows how groups vary
+
+
+def satterthwaite(share: FloatArray, place: IntArray, size: int) -> FloatArray:
+    r"""Return the degrees of freedom of CR2 variances of means over groups, at least 1.
+
+    In the working model, the terms of the variance have the covariances
+    \(f_g f_k h_g ([g = k] - h_k)\), with \(f_g^2 = 1/(1 - h_g)\). The sum of their squares is the
+    inverse of the degrees of freedom:
+
+    \[ \nu = \Bigl( \sum h_g^2 + \bigl(\sum q_g\bigr)^2 - \sum q_g^2 \Bigr)^{-1} , \qquad
+       q_g = \frac{h_g^2}{1 - h_g} . \]
+
+    Equal groups have G - 1. `place` is the number of the mean of each share.
+    """
+    q = share**2 / np.maximum(1 - share, _LEAST_REST)
+    of_h, of_q, squares = (np.bincount(place, each, size) for each in (share**2, q, q**2))
+    out: FloatArray = 1 / np.maximum(of_h + np.maximum(of_q**2 - squares, 0.0), 1e-300)
+    return np.maximum(out, 1.0)
 
 
 def group_entries(rows: Rows, owner: IntArray, bins: Bins, cell: IntArray | None = None) -> Sparse:
@@ -228,12 +286,15 @@ class Clusters:
         Sum over groups of W_gb W_gc.
     raters : SharedByRaters or None
         The raters' part, if rows depend on each other through raters; see `two_way`.
+    sums : Groups or None
+        S_gb and W_gb; None in sets that softcal 0.2 saved.
     """
 
     count: int
     residual: FloatArray
     weight: FloatArray
     raters: SharedByRaters | None = field(default=None, kw_only=True)
+    sums: Groups | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for array in (self.residual, self.weight):
@@ -244,6 +305,31 @@ class Clusters:
         return Clusters(
             self.count + other.count, self.residual + other.residual, self.weight + other.weight
         )
+
+    def covariance(self, sums: Sums) -> tuple[FloatArray, float]:
+        """Return the covariances of the bins' residuals, and their degrees of freedom.
+
+        From products alone, they are corrected by G/(G - 1), with G - 1 degrees of freedom and G
+        the effective number of groups.
+        """
+        if self.sums is not None:
+            return self.sums.covariance(sums.residual)
+        groups = max(sums.weight.sum() ** 2 / self.weight.sum(), 1.0)
+        degrees = max(groups - 1, 1.0)
+        centered = self.residual - np.outer(sums.residual, sums.residual) / groups
+        return centered * groups / degrees, float(degrees)
+
+    def of_gaps(self, gap: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variance of each bin's residual given its weight, and its degrees of freedom.
+
+        From products alone, both are corrected by the effective number of groups of the bin.
+        """
+        if self.sums is not None:
+            return self.sums.of_gaps(gap)
+        own = self.weight.diagonal()
+        groups = weight**2 / np.maximum(own, 1e-300)
+        centered = np.maximum(self.residual.diagonal() - own * gap**2, 0.0)
+        return centered * groups / np.maximum(groups - 1, 1e-9), np.maximum(groups - 1, 1.0)
 
     def coarsen(self, starts: npt.NDArray[np.intp]) -> Clusters:
         """Merge adjacent bins, given the first bin of each new one."""
