@@ -41,19 +41,20 @@ def main() -> None:
     sets = parser.parse_args().sets
     cells = list(itertools.product(GROUPS, ("equal", "unequal"), LABELS, SPREAD, (1.0, SHARP)))
     rows: list[dict[str, Any]] = []
-    for number, (*cell, sharp) in enumerate(track(cells, "cells", console=Console(stderr=True))):
+    for number, cell in enumerate(track(cells, "cells", console=Console(stderr=True))):
+        groups, size, label, spread, sharp = cell
         rng = np.random.default_rng([28, number])
         found = []
         for _ in range(sets):
-            y, q, group, _ = drawn(*cell, rng)
+            y, q, group, _ = drawn(groups, size, label, spread, rng)
             gap, smece = sc.new_group(y, ndtr(sharp * q), groups=group, bins=BINS)
-            true_gap, true_smece = new_truth(cell[3], sharp, rng)
+            true_gap, true_smece = new_truth(spread, sharp, rng)
             found.append([
                 gap.low <= true_gap <= gap.high, gap.high - gap.low, gap.tau,
                 smece.low <= true_smece <= smece.high, smece.high - smece.low,
             ])  # fmt: skip
         names = ("gap_coverage", "gap_width", "tau", "smece_coverage", "smece_width")
-        about = dict(zip(("groups", "sizes", "labels", "spread"), cell, strict=True))
+        about = dict(zip(("groups", "sizes", "labels", "spread"), cell[:4], strict=True))
         means = dict(zip(names, np.mean(found, axis=0).round(5).tolist(), strict=True))
         rows.append({**about, "sharp": sharp, "sets": sets, **means})
         print(*rows[-1].values(), flush=True)

@@ -40,7 +40,7 @@ LEVEL = 0.95
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-def labels(kind: str, p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def labels(kind: str, p: Any, rng: np.random.Generator) -> Any:
     """Return labels of a calibrated model."""
     if kind == "4 votes":
         return rng.binomial(4, p) / 4
@@ -135,7 +135,7 @@ def precise(runs: int) -> None:
             frame["y"] = np.where(here, labels(inside, mean, rng), labels(kind, mean, rng))
             found = sc.audit(
                 frame, y_true="y", y_prob="p", by=[f"c{c}" for c in range(columns)], level=LEVEL,
-                draws=399, rng=seed, **({"n_votes": 4} if kind == "4 votes" else {}),
+                draws=399, rng=seed, n_votes=4 if kind == "4 votes" else None,
             )  # fmt: skip
             residual = (frame.p - frame.y)[here]
             pvalue = ttest_1samp(residual, 0).pvalue * len(found.segments)

@@ -391,7 +391,7 @@ def test_0_is_inside_exactly_if_the_holm_pvalue_is_at_least_alpha(
             assert (each.low <= 0 <= each.high) == (each.pvalue >= 1 - one.level)
 
 
-def skewed_rare(n: int = 150) -> np.ndarray:
+def skewed_rare(n: int = 150) -> Any:
     """Return rare predictions whose mean rests on the largest of them."""
     return ndtr(-3.2 + 0.4 * ndtri((np.arange(n) + 0.5) / n))
 

@@ -115,7 +115,7 @@ def test_interval_excludes_zero_exactly_where_the_pvalue_rejects(
     frame["w"] = np.exp(spread * rng.normal(size=n))
     found = sc.audit(
         frame, y_true="y", y_prob="p", by=["s", "t"], sample_weight="w", min_rows=3, draws=draws,
-        level=level, **({"n_votes": 4} if kind == "votes" else {}),
+        level=level, n_votes=4 if kind == "votes" else None,
     )  # fmt: skip
     for each in (found.overall, *found.segments):
         assert -1 <= each.low <= each.gap <= each.high <= 1
