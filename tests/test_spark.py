@@ -196,7 +196,7 @@ def test_raw_votes_and_raters_give_the_table_of_votes(spark: Cluster) -> None:
 
 
 def test_killed_worker_does_not_change_the_result(spark: Cluster) -> None:
-    """The worker is killed with its executor and its shuffled groups while rows are read."""
+    """The worker is killed with its executor while rows are read."""
     n, parts = 3_000_000, 48
     frame = spark.session.range(0, n, 1, parts).selectExpr(
         "((id * 7919) % 10007) / 10007.0D AS p",

@@ -63,7 +63,7 @@ def test_query_in_duckdb_gives_the_tables_of_scan(
     frame = rows(rng)
     ours = queried(frame, y_true="y", y_prob=["p", "q"], **columns)
     theirs = sc.scan(frame, y_true="y", y_prob=["p", "q"], **columns)
-    assert ours.about == theirs.about
+    assert ours.about == theirs.about._replace(rows_without_weight=None)
     assert ours.by_names == theirs.by_names
     assert ours.grid == theirs.grid
     for model in ("p", "q"):

@@ -551,7 +551,7 @@ if rank == 1:
 tables = binary.reliability(), grouped.reliability(), idle.reliabilities()[2]
 with open(f"{meeting_point}.{rank}", "wb") as file:
     pickle.dump(tables, file)
-found["own groups"] = grouped.clone()._clusters()[0].weight.sum().item()
+found["own groups"] = float(grouped.clone()._groups()[0].clusters(10).weight.sum())
 mixed = SoftCalibrationError()
 mixed.update(p[mine, 0], y[mine, 0], groups=patients[mine] if rank else None)
 try:

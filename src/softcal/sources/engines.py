@@ -1,8 +1,7 @@
 """Read rows from engines: DuckDB and Polars stream rows here; Dask and Spark add up theirs.
 
 Spark runs the query of `softcal.sources.sql` for one probability per row. Otherwise each worker
-returns a set of tables, and the sets are added. A group must not have rows in two sets, so the
-engine first shuffles the rows by group.
+returns a set of tables, and the sets are added. Groups and raters are added by name.
 """
 
 from __future__ import annotations
@@ -61,11 +60,6 @@ class _Job(NamedTuple):
         return self.roles.wanted
 
     @property
-    def group(self) -> str | None:
-        """The column of which no value may be in two partitions."""
-        return self.roles.group
-
-    @property
     def nothing(self) -> Part:
         """The result for no rows."""
         return Part(0, None)
@@ -80,7 +74,6 @@ class _Counting(NamedTuple):
     """How a worker counts the numbers of columns that are to be cut into ranges."""
 
     nothing: Distributions
-    group: None = None
 
     @property
     def wanted(self) -> Wanted:
@@ -204,8 +197,6 @@ def _polars_batches(lazy: Any, rows: int) -> Any:
 def _of_dask(frame: Any, job: _Job | _Counting) -> _Sums:
     from dask.delayed import delayed
 
-    if job.group is not None:
-        frame = frame.shuffle(on=[job.group])
     parts = [delayed(_dask_part)(partition, job) for partition in frame.to_delayed()]
     while len(parts) > 1:
         parts = [
@@ -311,9 +302,6 @@ def _census(frame: Any, job: _Job, at: dict[str, str]) -> Counted:
 def _of_spark(frame: Any, job: _Job | _Counting) -> _Sums:
     from pyspark.errors import PySparkException
 
-    if job.group is not None:
-        names = job.wanted.names
-        frame = frame.repartition(frame.columns[names.index(job.group)])
     parts = frame.mapInArrow(partial(_spark_part, job=job), "part binary")
     # The workers also add up these parts, in few tasks, so that few parts are returned.
     added = partial(_spark_added, nothing=job.nothing)

@@ -113,7 +113,7 @@ def scan(
     groups : str, optional
         The column of groups, as in `reliability`: integers, text, dates, or other single values.
         A set keeps the sums of at most 4,096 groups. More groups share places, by a hash of their
-        names, so memory is bounded. Dask and Spark shuffle the rows by group.
+        names, so memory is bounded.
     bins : int, Bins, or edges, default=10
         The bins of the tables. The set keeps a finer grid (`Bins.grid`), so `coarsen` can return
         other bins.
