@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     Limits: TypeAlias = Callable[[float], tuple[FloatArray | float, FloatArray | float]]
 
 # Set by simulation, benchmarks/paired.py; see docs/interval_method.md.
-_ROUNDING = 1e-7  # a sum of |D^A - D^B|, or a prediction, that may be due to rounding
+_ROUNDING = 1e-6  # a sum of |D^A - D^B|, or a prediction, that may be due to rounding
 _OF_EACH = 0.9  # the share of alpha of each of the two intervals that are intersected
 
 
