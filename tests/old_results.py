@@ -23,8 +23,7 @@ def results(tables: sc.TableSet) -> dict[str, Any]:
     for model in tables.models:
         for target in tables.targets:
             rel = tables[model, target]
-            limits = sc.smece_interval(rel)
-            found[f"{model}, {target}"] = [rel.smece, rel.brier, limits.low, limits.high]
+            found[f"{model}, {target}"] = [rel.smece, rel.brier]
             found[f"{model}, {target}, clusters"] = (
                 None
                 if rel.clusters is None
@@ -34,9 +33,9 @@ def results(tables: sc.TableSet) -> dict[str, Any]:
             scores = tables.item_scores(model)._asdict()
             found[f"{model}, scores"] = {k: v for k, v in scores.items() if v is not None}
     if len(tables.targets) != 2:  # bounds have no pairs
-        both = sc.compare(tables, *tables.models[::-1])
-        losses = [each for loss in (both.brier, both.log_loss) for each in (loss.low, loss.high)]
-        found["compare"] = [both.difference, both.low, both.high, both.pvalue, *losses]
+        both = tables.pair(*tables.models[::-1])
+        raters = [] if both.raters is None else both.raters.products[:, 0].ravel().tolist()
+        found["pair"] = [*both.cross[0].tolist(), *both.brier, *both.log_loss, *raters]
     for column in tables.by_names:
         found[column] = {
             str(value): results(part) for value, part in tables.by(column).items() if part.n > 9

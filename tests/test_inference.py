@@ -802,18 +802,20 @@ def test_band_of_hard_labels_uses_outcome_variance(rng: np.random.Generator) -> 
 
 def test_band_with_groups_takes_the_larger_of_two_variances(rng: np.random.Generator) -> None:
     """The first bin has groups of one row without events, the second has groups of four rows."""
-    groups = np.append(np.arange(10_000, 20_000), np.repeat(np.arange(2500), 4))
-    p = np.append(rng.uniform(0, 0.5, 10_000), rng.uniform(0.5, 1, 10_000))
-    y = np.append(np.zeros(10_000), rng.integers(0, 2, 2500)[groups[10_000:]])
+    groups = np.append(np.arange(2000, 4000), np.repeat(np.arange(2000), 10))
+    p = np.append(rng.uniform(0, 0.5, 2000), rng.uniform(0.5, 1, 20_000))
+    y = np.append(np.zeros(2000), rng.integers(0, 2, 2000)[groups[2000:]])
     rel = sc.reliability(y, p, bins=2, groups=groups)
     high = sc.consistency_band(rel, level=0.9).high
     of_groups, of_rows = np.empty(2), np.empty(2)
     for b, inside in enumerate([p < 0.5, p >= 0.5]):
         sums = np.bincount(groups[inside], (p - y)[inside])
+        sizes = np.bincount(groups[inside])
+        sums -= sizes * sums.sum() / sizes.sum()
         of_groups[b], of_rows[b] = (sums**2).sum(), (p * (1 - p))[inside].sum()
     assert (of_groups > of_rows).tolist() == [False, True]
     expected = norm.ppf(0.95) * np.sqrt(np.maximum(of_groups, of_rows)) / rel.count
-    np.testing.assert_allclose(high, expected, rtol=0.02)
+    np.testing.assert_allclose(high, expected, rtol=0.03)
 
 
 def test_groups_widen_the_band_and_an_empty_table_has_none(rng: np.random.Generator) -> None:

