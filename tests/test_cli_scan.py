@@ -355,7 +355,7 @@ def test_compare_reports_when_all_pairs_differ(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("y,[p],q,r\n" + "0.5,0.6,0.5,0.9\n0.4,0.3,0.5,0.9\n0.6,0.7,0.5,0.9\n" * 9)
+    path.write_text("y,[p],q,r\n" + "0.5,0.6,0.5,0.9\n0.4,0.3,0.5,0.9\n0.6,0.7,0.5,0.9\n" * 300)
     options = ("--label", "y", "--pred", "[p]", "--pred", "q", "--pred", "r")
     assert card(capsys, "compare", path, *options)["indistinguishable"] == []
     shown = run(capsys, "compare", path, *options)

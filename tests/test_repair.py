@@ -238,7 +238,7 @@ def test_preview_of_classes_scores_methods_on_held_out_rows(rng: np.random.Gener
                 q[held_out] = mapped.apply(p[here][held_out])
         assert trial.brier == sc.brier(y[here], q, sample_weight=w[here])
         assert trial.log_loss == sc.log_loss(y[here], q, sample_weight=w[here])
-        table = sc.top_label_reliability(y[here], q, groups=groups[here], **about)
+        table = sc.top_label_reliability(y[here], q, groups=number, **about)
         assert trial.table == table
         assert trial.smece == sc.smece_interval(table)
     assert found.lowest == min(found.after, key=lambda trial: trial.brier).method

@@ -233,12 +233,12 @@ def repair_preview(
     >>> print(found)
     beta has the lowest held-out Brier score (5 folds)
          method    Brier   log loss    SMECE       95% interval
-           none   0.0491        inf   0.0952   0.0753 to 0.1102
-    temperature   0.0407     0.4548   0.0363   0.0061 to 0.0532
-          platt   0.0393     0.4525   0.0312   0.0037 to 0.0483
-           beta   0.0388     0.4482   0.0201   0.0000 to 0.0351
-       isotonic   0.0388        inf   0.0140   0.0000 to 0.0256
-      histogram   0.0396     0.4495   0.0065   0.0000 to 0.0246
+           none   0.0491        inf   0.0952   0.0758 to 0.1085
+    temperature   0.0407     0.4548   0.0363   0.0103 to 0.0510
+          platt   0.0393     0.4525   0.0312   0.0073 to 0.0458
+           beta   0.0388     0.4482   0.0201   0.0000 to 0.0327
+       isotonic   0.0388        inf   0.0140   0.0000 to 0.0229
+      histogram   0.0396     0.4495   0.0065   0.0000 to 0.0216
 
     Classes, from logits:
 

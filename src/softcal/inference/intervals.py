@@ -339,9 +339,11 @@ class Gaps:
         """
         sure, near_z = None, z
         if self.degrees is not None and self.square is not None:
-            sure = _shrunk(self.square, np.outer(self.variance, self.variance) / self.degrees)
+            size = max(float(self.variance.max()), 1e-300)  # so that no square overflows
+            own, square = self.variance / size, self.square / size
+            sure = size * _shrunk(square, np.outer(own, own) / self.degrees)
             # A sum of variances has more degrees of freedom than one of them.
-            more = self.variance.sum() ** 2 / max(float((self.square**2).sum()), 1e-300)
+            more = own.sum() ** 2 / max(float((square**2).sum()), 1e-300)
             near_z = -float(stdtrit(self.degrees * max(more, 1.0), stdtr(self.degrees, -z)))
         estimate, reach = self.generous_bins(z, sure, near_z)
         if self.raters is None or self.square is None:

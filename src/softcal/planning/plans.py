@@ -269,7 +269,7 @@ def plan_difference(
     >>> assumptions = Assumptions.stated(smece=0.03, label_spread=0.15)
     >>> found = plan_difference(assumptions, difference=0.05, correlation=0.8, votes=5)
     >>> found.items, round(found.power, 2)
-    (479, 0.8)
+    (434, 0.8)
     """
     _refuse_others(assumptions)
     refuse_outside("difference", difference, 0, 1)
