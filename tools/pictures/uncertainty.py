@@ -27,6 +27,7 @@ _LABELS = {
     "votes of 3": "3 votes",
     "votes of 5": "5 votes",
     "mixed votes of 5": "5 votes,\nitems differ",
+    "fixed panel of 5": "fixed\npanel",
     "noisy soft": "noisy",
     "exact soft": "exact",
 }
