@@ -110,7 +110,20 @@ def numbers_of(rel: Reliability, level: float) -> dict[str, Any]:
         "brier": rel.brier,
         "table": _per_bin(rel),
         **raters,
+        **_next_group(rel, level),
     }
+
+
+def _next_group(rel: Reliability, level: float) -> dict[str, Any]:
+    """Return the prediction intervals of a new group, for JSON; empty without groups."""
+    from softcal.inference.new_group import new_group, shows_groups
+
+    if not shows_groups(rel):
+        return {}
+    found = new_group(rel, level=level)
+    ends = {"gap_low": found.gap.low, "gap_high": found.gap.high,
+            "smece_low": found.smece.low, "smece_high": found.smece.high}  # fmt: skip
+    return {"new_group": {**ends, "tau": found.gap.tau, "groups": found.gap.groups}}
 
 
 def _hardened(rel: Reliability) -> float | None:
@@ -146,10 +159,23 @@ def show_table_scores(console: Console, tables: TableSet, card: dict[str, Any], 
                 terminal.print_titled(
                     console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
                 )
+    for model in card["models"]:
+        if "new_group" in model:
+            console.print(Text(_about_next_group(model, str(tables.about.group))))
     notes = dict.fromkeys(model["note"] for model in card["models"])
     raters = _about_raters(card["models"])
     console.print(" ".join(filter(None, (_HOW_TO_READ, raters, *notes))) + "\n", style="dim")
     show_sketch(console, tables, card["models"][0]["level"])
+
+
+def _about_next_group(model: dict[str, Any], column: str) -> str:
+    """Return the sentence on a new group, such as the next hospital."""
+    new = model["new_group"]
+    return (
+        f"{printable(model['pred'])} in a new {printable(column)}: gap {new['gap_low']:+.3f} to "
+        f"{new['gap_high']:+.3f}, SMECE {new['smece_low']:.3f} to {new['smece_high']:.3f} "
+        f"(standard deviation between the {new['groups']} groups: {new['tau']:.3f}).\n"
+    )
 
 
 def title_of(name: str, card: dict[str, Any], tables: TableSet) -> str:

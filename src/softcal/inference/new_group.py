@@ -15,7 +15,7 @@ from softcal._validation.rules import refuse_bad_level
 from softcal.exceptions import InputError
 from softcal.inference.intervals import noise_floor, residual_variance
 from softcal.inference.smece import smece_interval
-from softcal.table.owners import gaps_of
+from softcal.table.owners import MAX_GROUPS, Groups, gaps_of
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
 
 if TYPE_CHECKING:
@@ -183,13 +183,13 @@ def new_group(
         groups=groups,
     )  # fmt: skip
     refuse_no_rows(rel)
-    own = None if rel.clusters is None else rel.clusters.sums
-    if own is None or rel.clusters is None or rel.clusters.count < _FEWEST:
+    if not shows_groups(rel) or not isinstance(rel.groups, Groups):
         message = (
-            f"new_group needs the sums of {_FEWEST} groups or more: pass groups=, or a table or "
-            "set built with groups by this version of softcal."
+            f"new_group needs the sums of {_FEWEST} groups or more, and of at most {MAX_GROUPS:,}: "
+            "pass groups=, or a table or set built with groups by this version of softcal."
         )
         raise InputError(message)
+    own = rel.groups
     s = rel.sums
     # The variance of rows around the gap of their bin, per weight.
     alone = np.maximum(residual_variance(s) - s.weight_sq * gaps_of(s) ** 2, noise_floor(s))
@@ -201,6 +201,12 @@ def new_group(
     least = 1e-6 * max(float(variance.sum() / weight.sum()), 1e-6)  # in a group of exact labels
     gap = _predicted(residual / weight, np.maximum(variance / weight, least) / weight, level, "gap")
     return NewGroupCalibration(gap, _shifted(rel, gap))
+
+
+def shows_groups(rel: Reliability) -> bool:
+    """Return whether a table has the sums of single groups, and enough of them."""
+    own = rel.groups
+    return isinstance(own, Groups) and own.count >= _FEWEST and not own.share_places
 
 
 def _shifted(rel: Reliability, gap: NewGroup) -> NewGroup:

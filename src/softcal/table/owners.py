@@ -179,6 +179,11 @@ class Groups(Owners):
 
     _most: ClassVar[int | None] = MAX_GROUPS
 
+    @property
+    def share_places(self) -> bool:
+        """Whether several groups share a place, because there are more than `MAX_GROUPS`."""
+        return any(isinstance(name, Place) for name in self.names[:1])
+
     @staticmethod
     def of_rows(rows: Rows, group: Coded, bins: Bins) -> Groups:
         """Add up rows by group and bin, without rows of weight 0."""
