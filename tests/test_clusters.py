@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from command_line import card, run
+from command_line import softcal_here
 from same_tables import assert_same_table
 
 import softcal as sc
@@ -211,15 +211,13 @@ def test_new_group_needs_separate_groups(rng: np.random.Generator) -> None:
         sc.new_group(rel)
 
 
-def test_score_shows_the_interval_of_a_new_group(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_score_shows_the_interval_of_a_new_group(tmp_path: Path) -> None:
     y, p, group = patients(9, 40)
     pd.DataFrame({"y": np.clip(y, 0, 1), "p": p, "clinic": group}).to_csv(tmp_path / "rows.csv")
-    options = ("--label", "y", "--pred", "p", "--group", "clinic")
-    found = card(capsys, "score", tmp_path / "rows.csv", *options)["models"][0]["new_group"]
+    command = ("score", tmp_path / "rows.csv", "--label", "y", "--pred", "p", "--group", "clinic")
+    card = json.loads(softcal_here(*command, "--format", "json").stdout)
+    found = card["models"][0]["new_group"]
     expected = sc.new_group(np.clip(y, 0, 1), p, groups=group)
     assert found["gap_low"] == pytest.approx(expected.gap.low)
     assert found["smece_high"] == pytest.approx(expected.smece.high)
-    shown = run(capsys, "score", tmp_path / "rows.csv", *options)
-    assert "p in a new clinic: gap" in shown
+    assert "p in a new clinic: gap" in softcal_here(*command).stdout
