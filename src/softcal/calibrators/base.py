@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_softmax
 
 from softcal import _display
 from softcal._validation import inputs
@@ -15,7 +16,6 @@ from softcal._validation.arrays import column, column_names, listed, to_array
 from softcal._validation.inputs import DEFAULT_NAMES, FloatArray, Names
 from softcal._validation.multiclass import class_names
 from softcal._validation.rules import SUM_TOLERANCE
-from softcal.calibrators.fitting import log_softmax
 from softcal.exceptions import InputError
 
 
@@ -352,7 +352,7 @@ class Logits(Input):
 
     def log_classes(self, x: FloatArray) -> FloatArray:
         """Return the log-softmax, whose exponentials sum to 1."""
-        return log_softmax(x)[0]
+        return np.asarray(log_softmax(x, axis=1))
 
     @classmethod
     def read(cls, saved: dict[str, Any]) -> Self:  # noqa: ARG003

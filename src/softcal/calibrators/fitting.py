@@ -6,6 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 
 from softcal import _parallel
 
@@ -127,7 +128,8 @@ def common_slope(z: FloatArray, y: FloatArray, w: FloatArray, theta: FloatArray)
 
     def of_rows(part: slice) -> Local:
         z_, y_, w_ = z[part], y[part], w[part]
-        log_q, q = log_softmax(theta * z_)
+        log_q = log_softmax(theta * z_, axis=1)
+        q = np.exp(log_q)
         mean = (q * z_).sum(axis=1)
         spread = (q * (z_ - mean[:, None]) ** 2).sum(axis=1)
         slope = mean - (y_ * z_).sum(axis=1)
@@ -152,7 +154,8 @@ class SoftmaxLoss(NamedTuple):
         """Return the value and the gradient, from the weighted residuals w (q - y)."""
         value, slopes = 0.0, []
         for part in self._parts():
-            log_q, q = log_softmax(self.eta(theta, part))
+            log_q = log_softmax(self.eta(theta, part), axis=1)
+            q = np.exp(log_q)
             y, weight = self.y[part], self.w[part, None]
             value -= float((weight * y * log_q).sum())
             slopes.append(self.slope(part, (q - y) * weight))
@@ -162,7 +165,7 @@ class SoftmaxLoss(NamedTuple):
         """Return the product of the Hessian and a direction."""
         slopes = []
         for part in self._parts():
-            q, change = log_softmax(self.eta(theta, part))[1], self.eta(direction, part)
+            q, change = softmax(self.eta(theta, part), axis=1), self.eta(direction, part)
             change = q * (change - (q * change).sum(axis=1, keepdims=True))
             slopes.append(self.slope(part, change * self.w[part, None]))
         bends: FloatArray = np.sum(slopes, axis=0)
@@ -199,14 +202,6 @@ def softmax_minimum(loss: SoftmaxLoss, start: FloatArray) -> FloatArray:
             break  # only rounding errors remain
         at, slope = there, found
     return at
-
-
-def log_softmax(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the log-softmax and the softmax of each row."""
-    eta = eta - eta.max(axis=1, keepdims=True)
-    q = np.exp(eta)
-    total = q.sum(axis=1, keepdims=True)
-    return eta - np.log(total), q / total
 
 
 def _total(of_rows: Callable[[slice], Local], n: int, size: int) -> Local:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from softcal import _io
 from softcal._exact import means
@@ -27,7 +27,6 @@ from softcal.calibrators.base import (
 from softcal.calibrators.fitting import (
     SoftmaxLoss,
     common_slope,
-    log_softmax,
     logistic,
     minimum,
     softmax_minimum,
@@ -66,7 +65,7 @@ class TemperatureMap(LogMap):
     def apply(self, p: FloatArray) -> FloatArray:
         """Map one column, or any number of classes."""
         if p.ndim == 2:
-            return log_softmax(self.input.log_classes(p) / self.temperature)[1]
+            return np.asarray(softmax(self.input.log_classes(p) / self.temperature, axis=1))
         q: FloatArray = expit(self.input.logit(p) / self.temperature)
         return q
 
@@ -278,7 +277,9 @@ class VectorScalingMap(LogMap):
 
     def apply(self, p: FloatArray) -> FloatArray:
         """Map rows of class probabilities."""
-        return log_softmax(self.input.log_classes(p) * self.slopes + self.intercepts)[1]
+        return np.asarray(
+            softmax(self.input.log_classes(p) * self.slopes + self.intercepts, axis=1)
+        )
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
@@ -328,7 +329,9 @@ class DirichletMap(LogMap):
 
     def apply(self, p: FloatArray) -> FloatArray:
         """Map rows of class probabilities."""
-        return log_softmax(self.input.log_classes(p) @ self.matrix.T + self.intercepts)[1]
+        return np.asarray(
+            softmax(self.input.log_classes(p) @ self.matrix.T + self.intercepts, axis=1)
+        )
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
