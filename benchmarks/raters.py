@@ -26,12 +26,12 @@ import numpy as np
 import softcal as sc
 from benchmarks.paired import write_csv
 from softcal._validation.inputs import rows as checked_rows
-from softcal._validation.votes import RowVotes
 from softcal.bins import Bins
 from softcal.inference.smece import smece_interval
 from softcal.inference.tests import calibration_test
 from softcal.table.owners import Raters
 from softcal.table.reliability import Reliability, from_rows
+from softcal.votes import RowVotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

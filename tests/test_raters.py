@@ -15,17 +15,17 @@ from command_line import softcal_here as softcal
 import softcal as sc
 from softcal._validation import inputs
 from softcal._validation.inputs import Coded
-from softcal._validation.votes import row_votes
 from softcal.inference.intervals import interval_limits
 from softcal.planning import Assumptions, plan
 from softcal.table import files
 from softcal.table.build import Builder, tables_of_models, valid_entries
 from softcal.table.owners import gaps_of
+from softcal.votes import row_votes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from softcal._validation.votes import Votes
+    from softcal.votes import Votes
 
 Study = tuple["Votes", Any, Any]
 

@@ -9,7 +9,7 @@ from . import (
     metrics as metrics,
     planning as planning,
 )
-from ._validation.votes import Votes as Votes
+from .votes import Votes as Votes
 from .bins import Bins as Bins
 from .crowd import dawid_skene as dawid_skene
 from .decision import (

@@ -13,12 +13,12 @@ from scipy.sparse import csr_array
 from softcal import _display
 from softcal._validation import arrays
 from softcal._validation.rules import is_number
-from softcal._validation.votes import Votes
 from softcal.exceptions import InputError, InputTypeError
+from softcal.votes import Votes
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
-    from softcal._validation.votes import Ballots
+    from softcal.votes import Ballots
 
     IndexArray = npt.NDArray[np.intp]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,26 @@ Column: TypeAlias = npt.NDArray[Any]
 
 REAL = "fiub"
 """Kinds of dtype that hold real numbers."""
+
+
+class VoteLabels(Protocol):
+    """Labels that have their numbers of votes, as `softcal.Votes` has."""
+
+    @property
+    def classes(self) -> tuple[Any, ...]: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def shares(self) -> npt.NDArray[np.float64]: ...
+    @property
+    def effective_totals(self) -> npt.NDArray[Any]: ...
+    @property
+    def index(self) -> Any: ...
+
+
+def have_votes(labels: object) -> TypeGuard[VoteLabels]:
+    """Return whether labels have their numbers of votes."""
+    return hasattr(labels, "effective_totals")
 
 
 def column(values: Any, name: str) -> Column:

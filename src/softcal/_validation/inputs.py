@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from softcal._validation import arrays
 from softcal._validation.arrays import REAL, Column, column, numbered, refuse_missing
 from softcal._validation.rules import (
     FROM_LOGITS,
@@ -30,7 +31,6 @@ from softcal._validation.rules import (
     is_whole,
     misfit,
 )
-from softcal._validation.votes import Votes
 from softcal.exceptions import InputError, warn
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def labels_of_votes(
     y_true: npt.ArrayLike, n_votes: npt.ArrayLike | None = None, names: Names = DEFAULT_NAMES
 ) -> tuple[npt.ArrayLike, npt.ArrayLike | None]:
     """Split `Votes` into labels and numbers of votes; return other labels unchanged."""
-    if not isinstance(y_true, Votes):
+    if not arrays.have_votes(y_true):
         return y_true, n_votes
     refuse_votes_twice(n_votes, names)
     if y_true.n_classes != 2:
@@ -357,7 +357,7 @@ def numbers_of_groups(
 
 def index_of(values: Any) -> Any:
     """Return the pandas index of a column, or of the frame of `Votes`; None without one."""
-    return values.index if hasattr(values, "iloc") or isinstance(values, Votes) else None
+    return values.index if hasattr(values, "iloc") or arrays.have_votes(values) else None
 
 
 def refuse_misaligned_groups(groups: Any, **columns: Any) -> None:

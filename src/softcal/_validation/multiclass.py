@@ -22,7 +22,6 @@ from softcal._validation.rules import (
     Spread,
     class_values,
 )
-from softcal._validation.votes import Votes
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def class_rows(
     inputs.check_weights_and_votes(one)
     classes = class_names(y_true, y_prob, p.shape[1], names)
     found = ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
-    if isinstance(y_true, Votes):
+    if arrays.have_votes(y_true):
         inputs.refuse_votes_twice(n_votes, names)
         found = found._replace(n_votes=y_true.effective_totals)
     elif found.n_votes is not None and not inputs.votes_fit(y, found.n_votes):
@@ -149,7 +148,7 @@ def class_names(
     InputError
         If both have the same classes in different orders.
     """
-    labels = y_true.classes if isinstance(y_true, Votes) else arrays.column_names(y_true)
+    labels = y_true.classes if arrays.have_votes(y_true) else arrays.column_names(y_true)
     predictions = arrays.column_names(y_prob)
     if labels is None or predictions is None:
         return arrays.different_names(labels or predictions or range(size), size, "classes")

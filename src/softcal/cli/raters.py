@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from softcal._validation.inputs import FloatArray
-    from softcal._validation.votes import Votes
     from softcal.bins import Bins
     from softcal.cli.tables import Columns
+    from softcal.votes import Votes
 
 _HOW_TO_READ = (
     "Each kind is scored by its own votes, on the items it rated, for new items and new raters of "

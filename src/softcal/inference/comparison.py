@@ -14,7 +14,6 @@ from scipy.special import logit, ndtr, ndtri, stdtrit
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
-from softcal._validation.votes import Votes
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import (
     SHARPNESS,
@@ -31,6 +30,7 @@ from softcal.table.build import refuse_no_mapping, tables_of_models
 from softcal.table.joint import JointTable, PairedSums
 from softcal.table.reliability import refuse_given
 from softcal.table.tableset import TableSet
+from softcal.votes import Votes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

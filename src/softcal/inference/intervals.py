@@ -20,10 +20,10 @@ from softcal.table.kernel import native_limits
 from softcal.table.owners import Clusters, joined_square
 
 if TYPE_CHECKING:
-    from softcal._validation.votes import Votes
     from softcal.table.kernel import Sums
     from softcal.table.owners import SharedByRaters
     from softcal.table.reliability import Reliability
+    from softcal.votes import Votes
 
 Number = TypeVar("Number", float, FloatArray)
 

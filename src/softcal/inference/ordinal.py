@@ -13,13 +13,13 @@ from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.multiclass import class_rows
 from softcal._validation.rules import refuse_bad_level
-from softcal._validation.votes import Votes, refuse_unordered
 from softcal.exceptions import InputError
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, is_above, smece_interval
 from softcal.metrics import multiclass, ordinal, proper
 from softcal.metrics.vote_noise import vote_noise_floor
 from softcal.table.scores import MeanScore
 from softcal.table.tableset import TableSet
+from softcal.votes import Votes, refuse_unordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,12 +13,12 @@ from scipy.special import fdtrc, ndtri, stdtr, stdtrit
 from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.rules import refuse_bad_level
-from softcal._validation.votes import Votes, row_votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.tests import combined
 from softcal.table.owners import vote_terms
 from softcal.table.reliability import from_rows
+from softcal.votes import Votes, row_votes
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray, Rows

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
-from softcal._validation.votes import Votes
 from softcal.inference.intervals import (
     ROUNDING,
     Events,
@@ -19,6 +18,7 @@ from softcal.inference.intervals import (
 )
 from softcal.inference.tests import calibration_test
 from softcal.table.reliability import Reliability, table_of
+from softcal.votes import Votes
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -15,13 +15,13 @@ import numpy as np
 
 from softcal._validation import inputs
 from softcal._validation.multiclass import by_class, class_rows
-from softcal._validation.votes import Votes, refuse_unordered
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.metrics import multiclass
 from softcal.metrics.proper import mean_of_items
 from softcal.table.reliability import Reliability, from_rows
 from softcal.table.tableset import thresholds
+from softcal.votes import Votes, refuse_unordered
 
 if TYPE_CHECKING:
     import numpy.typing as npt

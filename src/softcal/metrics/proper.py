@@ -9,9 +9,9 @@ import numpy as np
 
 from softcal._validation import inputs
 from softcal._validation.multiclass import class_rows, is_by_class
-from softcal._validation.votes import Votes
 from softcal.table.kernel import cross_entropy
 from softcal.table.reliability import Reliability, table_of
+from softcal.votes import Votes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

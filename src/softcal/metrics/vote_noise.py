@@ -16,12 +16,12 @@ import numpy.typing as npt
 from softcal._validation import inputs
 from softcal._validation.multiclass import ClassRows, by_class, class_rows, is_by_class
 from softcal._validation.rules import generator
-from softcal._validation.votes import Votes, refuse_unordered
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.metrics import multiclass, ordinal
 from softcal.metrics.proper import squared_distance, weighted_mean
 from softcal.table.reliability import Reliability, from_rows, refuse_no_rows, rows_or_table
+from softcal.votes import Votes, refuse_unordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

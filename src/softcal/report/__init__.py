@@ -13,7 +13,6 @@ from softcal._validation import inputs
 from softcal._validation.arrays import to_array
 from softcal._validation.inputs import Coded, Names
 from softcal._validation.multiclass import class_rows_of_models
-from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.class_columns import refuse_names_of_thresholds
@@ -21,6 +20,7 @@ from softcal.sources.collect import class_entries
 from softcal.sources.columns import MANY_TARGETS, text_of
 from softcal.table.build import Builder, DenseSums, valid_entries
 from softcal.table.tableset import LABEL, TOP, TableSet, thresholds
+from softcal.votes import Votes
 
 if TYPE_CHECKING:
     import os

@@ -11,7 +11,6 @@ import numpy as np
 
 from softcal._display import keyword
 from softcal._optional import naming_the_extra
-from softcal._validation.votes import Votes
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.class_columns import class_roles, counts_beside, in_file, text_of_spec
@@ -20,6 +19,7 @@ from softcal.sources.columns import Roles, Values, Wanted, text_of
 from softcal.sources.files import AS_IT_IS, Reading, all_pieces, batches_of, files_of
 from softcal.sources.ranges import Distributions, Features, distributions
 from softcal.sources.votes import VoteColumns, counted, long_form, long_wanted, votes_of
+from softcal.votes import Votes
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal._display import did_you_mean, keyword
-from softcal._validation.votes import RowVotes, Votes, row_votes
 from softcal.crowd import dawid_skene
 from softcal.exceptions import InputError
 from softcal.sources.columns import (
@@ -23,6 +22,7 @@ from softcal.sources.columns import (
     text_of,
 )
 from softcal.sources.files import joined
+from softcal.votes import RowVotes, Votes, row_votes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal._validation.multiclass import ClassRows
-    from softcal._validation.votes import RowVotes
     from softcal.bins import BinsLike
+    from softcal.votes import RowVotes
 
 
 MAX_CELLS = 100_000

@@ -27,10 +27,10 @@ from softcal.table.kernel import cross_entropy
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from softcal._validation.votes import RowVotes
     from softcal.bins import Bins
     from softcal.table.blocks import IntArray
     from softcal.table.kernel import Sums
+    from softcal.votes import RowVotes
 
 MAX_BINS = 2000
 """Variances of a table with groups need a square matrix; more bins would use too much memory."""

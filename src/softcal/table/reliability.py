@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from softcal import _display
 from softcal._validation import inputs
-from softcal._validation.votes import RowVotes, row_votes
 from softcal.bins import Bins, BinsLike, meant_bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError, warn
 from softcal.table import kernel
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.owners import Clusters, Groups, Raters, two_way
+from softcal.votes import RowVotes, row_votes
 
 if TYPE_CHECKING:
     import os
