@@ -38,7 +38,7 @@ from softcal.inference.intervals import (
     residual_variance,
 )
 from softcal.inference.smece import agreeing_low
-from softcal.table.kernel import Sums, unknown_hardened
+from softcal.table.kernel import Sums
 
 DOCS = Path(__file__).parent.parent / "docs"
 BINS = (5, 15, 50)
@@ -130,7 +130,7 @@ def tables(shared: Any, own: Any, votes: int, bins: int) -> Sums:
         np.add.reduceat(own[..., :6], starts, axis=1), -1, 0
     )
     zero = np.zeros_like(count)
-    hardened = unknown_hardened(count.shape)
+    hardened = dict.fromkeys(("hard_residual", "hard_residual_sq", "hard_residual_var"), zero)
     if votes != 1:  # labels of 0 and 1 are outcomes only where their votes are not given
         outcome = [zero, zero] if votes else outcome
     hardened |= dict(zip(("outcome_prob_var", "outcome_residual_var"), outcome, strict=True))

@@ -30,7 +30,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from softcal._io import written_whole
 from softcal.inference.comparison import DifferenceIntervals, compare
-from softcal.table.kernel import Sums, unknown_hardened
+from softcal.table.kernel import Sums
 
 DOCS = Path(__file__).parent.parent / "docs"
 KINDS = ("hard", "votes", "soft", "exact")
@@ -163,7 +163,7 @@ def model_sums(y: Any, p: Any, votes: int, n_bins: int) -> Sums:
     none = np.zeros_like(count)
     floor = prob_var / votes if votes else none
     return Sums(count, count, count, label, residual, square, square, prob_var, label_var,
-                none, none, floor, none, **unknown_hardened(count.shape))  # fmt: skip
+                none, none, floor, none, none, none, none, none, none)  # fmt: skip
 
 
 def added(cell: Any, cells: int, values: Any) -> Any:

@@ -103,7 +103,7 @@ def numbers_of(rel: Reliability, level: float) -> dict[str, Any]:
         "level": level,
         "note": interval.note,
         "pvalue": interval.pvalue,
-        "ece_hardened": _hardened(rel),
+        "ece_hardened": rel.hardened().smece,
         "max_gap": rel.max_gap,
         "rms_gap": rel.rms_gap,
         "bias": rel.bias,
@@ -124,11 +124,6 @@ def _next_group(rel: Reliability, level: float) -> dict[str, Any]:
     ends = {"gap_low": found.gap.low, "gap_high": found.gap.high,
             "smece_low": found.smece.low, "smece_high": found.smece.high}  # fmt: skip
     return {"new_group": {**ends, "tau": found.gap.tau, "groups": found.gap.groups}}
-
-
-def _hardened(rel: Reliability) -> float | None:
-    """Return the ECE of hardened labels; None for a file saved by 0.1, which lacks them."""
-    return None if np.isnan(rel.sums.hard_residual).any() else rel.hardened().smece
 
 
 def _per_bin(rel: Reliability) -> list[dict[str, float | int | None]]:

@@ -485,12 +485,12 @@ def outcomes(sums: Sums) -> tuple[FloatArray, FloatArray]:
 
     An outcome is a label of exactly 0 or 1 without a number of votes. The results are the sums of
     w^2 p(1 - p) and of w^2 (p - y)^2 over the outcomes. If every label is 0 or 1, these are all
-    rows. They are 0 if the table does not store them (schema 1).
+    rows.
     """
     hard = ~sums.label_var.any(axis=-1, keepdims=True)
     return (
-        np.where(hard, sums.prob_var, np.nan_to_num(sums.outcome_prob_var)),
-        np.where(hard, sums.residual_var, np.nan_to_num(sums.outcome_residual_var)),
+        np.where(hard, sums.prob_var, sums.outcome_prob_var),
+        np.where(hard, sums.residual_var, sums.outcome_residual_var),
     )
 
 

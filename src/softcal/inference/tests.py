@@ -157,8 +157,6 @@ def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
         unsure = [v * q / (w or 1.0) for v, q, w in each]
         expected, surprises = s.outcome_prob_var.tolist(), s.outcome_residual_var.tolist()
         floor = s.vote_floor.tolist()
-        if math.isnan(sum(expected)):
-            expected = surprises = nothing
     scale = n / sum(weight_sq)
     if scale != 1:
         root = math.sqrt(scale)

@@ -212,8 +212,8 @@ def _cumulative(
 def _variance(s: Sums) -> float:
     """Return the variance of the sum of all residuals: from the labels, or their known noise."""
     lines = (
-        s.prob_var, s.residual_var, s.vote_floor, np.nan_to_num(s.outcome_prob_var),
-        np.nan_to_num(s.outcome_residual_var), s.label_var, s.weight_sq, s.weight,
+        s.prob_var, s.residual_var, s.vote_floor, s.outcome_prob_var,
+        s.outcome_residual_var, s.label_var, s.weight_sq, s.weight,
     )  # fmt: skip
     most, squares, floor, expected, seen, unsure, weight_sq, weight = (
         float(line.sum()) for line in lines

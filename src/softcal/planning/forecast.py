@@ -25,7 +25,7 @@ from softcal.inference.intervals import (
     soft_sign,
 )
 from softcal.table.build import tables_of_models
-from softcal.table.kernel import Sums, unknown_hardened
+from softcal.table.kernel import Sums
 from softcal.table.owners import SharedByRaters, positive
 
 if TYPE_CHECKING:
@@ -375,11 +375,11 @@ def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) ->
         repeated=each(a.share) if votes > 1 else zeros,
         vote_floor=each(a.prob_var / votes) if votes else zeros,
         vote_noise=zeros,
-        **unknown_hardened(residual.shape)
-        | {
-            "outcome_prob_var": each(a.outcome_prob_var),
-            "outcome_residual_var": each(a.outcome_residual_var),
-        },
+        hard_residual=zeros,
+        hard_residual_sq=zeros,
+        hard_residual_var=zeros,
+        outcome_prob_var=each(a.outcome_prob_var),
+        outcome_residual_var=each(a.outcome_residual_var),
     )
 
 

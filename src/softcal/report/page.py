@@ -92,7 +92,7 @@ class _Model(NamedTuple):
 
     name: str
     fine: Reliability
-    hardened: Reliability | None  # if labels are soft and sums of hardened labels are known
+    hardened: Reliability | None  # if labels are soft
     verdict: Verdict
     color: str
     mark: str
@@ -257,9 +257,8 @@ def _models(
     out = []
     on_grid = dict(tables.coarsen(tables.grid))
     soft = not all(fine.has_hard_labels for fine in on_grid.values())
-    known = not any(np.isnan(fine.sums.hard_residual).any() for fine in on_grid.values())
     for i, (name, fine) in enumerate(on_grid.items()):
-        hardened = fine.hardened() if soft and known else None
+        hardened = fine.hardened() if soft else None
         found = verdict(
             fine, hardened, tables.bins, level, tolerance=tolerance,
             top_label=tables.targets[0] == TOP, parts=parts[name],

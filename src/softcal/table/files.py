@@ -18,7 +18,7 @@ from softcal._validation.rules import LARGEST_VOTES, LARGEST_WEIGHT, SMALLEST_WE
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table.blocks import BLOCKS, Block, Sparse
-from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
+from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.owners import MAX_GROUPS, anonymous, refuse_many_group_bins
 from softcal.table.tableset import TOP, About, Axes, TableSet, thresholds
 
@@ -567,7 +567,7 @@ def _refuse_impossible(entries: Sparse, kind: str, tables: Sparse) -> None:
     """Refuse sums that no rows of these tables can have; NaN is allowed where it means unknown."""
     rows, weight = (float(row.sum()) for row in tables.values[:2])  # of all tables, so not exact
     for name, row in zip(BLOCKS[kind].sums, entries.values, strict=True):
-        unknown = (kind.endswith("scores") and name != "weight") or name in HARDENED
+        unknown = kind.endswith("scores") and name != "weight"
         known = row[~np.isnan(row)] if unknown else row
         squared = kind == "squares" or name.endswith(_OF_SQUARES) or name.endswith("_var")
         most = rows if name in _COUNTS else (_LARGEST_SCORE * max(weight, 1.0)) ** (1 + squared)

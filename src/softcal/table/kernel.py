@@ -47,8 +47,6 @@ class Sums:
 
     p is the prediction, y the label, and d = p - y. w is the weight (1 by default), and m the
     number of votes, if given. The sum of w p is not stored, because it is label + residual.
-    The last five are NaN in tables of schema 1 with soft labels, whose files do not contain them.
-    NaN plus any sum is NaN.
     """
 
     count: npt.NDArray[np.int64]  #    rows of positive weight
@@ -76,14 +74,6 @@ class Sums:
 
 
 SUM_NAMES = tuple(field.name for field in fields(Sums))
-HARDENED = SUM_NAMES[SUM_NAMES.index("hard_residual") :]
-"""The sums of hardened labels and of 0/1 outcomes, which schema 1 did not store."""
-
-
-def unknown_hardened(shape: int | tuple[int, ...]) -> dict[str, FloatArray]:
-    """Return NaN for each sum of hardened labels, which means unknown."""
-    return {name: np.full(shape, np.nan) for name in HARDENED}
-
 
 _DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQefd"))
 

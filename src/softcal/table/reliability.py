@@ -321,23 +321,12 @@ class Reliability(_display.Printed):
         Its `smece` is the ordinary ECE, which most tools report after rounding labels silently.
         The result has no groups or raters, because their sums are those of the original labels.
 
-        Raises
-        ------
-        InputError
-            If the table was saved by softcal 0.1, which stored no sums of hardened labels.
-
         Examples
         --------
         >>> reliability([0.4, 0.6], [0.4, 0.6], bins=2).hardened().gap.round(2)
         array([ 0.4, -0.4])
         """
         s = self.sums
-        if np.isnan(s.hard_residual).any():
-            message = (
-                "the table has no sums of hardened labels: it was saved by softcal 0.1. Build "
-                "it again from the rows."
-            )
-            raise InputError(message)
         outcome = s.votes == 0
         hard = Sums(
             s.count,

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _STATES = ("edges", "sums", "grouped")
 _GROUP_STATES = ("group_keys", "group_sums")
-_SUMS_OF_SCHEMA_1 = 9
 
 __all__ = [
     "ClasswiseSoftCalibrationError",
@@ -240,8 +239,7 @@ class TableMetric(Metric):
         vars(self).update(before)
         if not saved:
             return
-        saved["sums"] = _of_all_schemas(saved.get("sums"))
-        saved = {**self._no_groups(), **saved}  # a checkpoint of softcal 0.1 has no groups
+        saved = {**self._no_groups(), **saved}
         if not self._fits(saved):
             error_msgs.append(
                 f"{prefix}sums must be float64 sums of {self.bins!r} and "
@@ -521,14 +519,6 @@ class ClasswiseSoftCalibrationError(TableMetric):
     def reliabilities(self) -> list[Reliability]:
         """Return one table per class, as `SoftCalibrationError.reliability` does."""
         return self.tables()
-
-
-def _of_all_schemas(sums: object) -> object:
-    """Add NaN for the sums that a checkpoint of softcal 0.1 does not have."""
-    if isinstance(sums, Tensor) and sums.ndim == 3 and len(sums) == _SUMS_OF_SCHEMA_1:
-        missing = len(KEPT) - _SUMS_OF_SCHEMA_1
-        return torch.cat((sums, sums.new_full((missing, *sums.shape[1:]), torch.nan)))
-    return sums
 
 
 def _the_same_edges(edges: Tensor) -> Tensor:
