@@ -287,3 +287,28 @@ def test_groups_of_0_2_do_not_add_to_newer_ones(tmp_path: Path) -> None:
     for one, other in ((tables, new), (new, tables)):
         with pytest.raises(sc.InputError, match=r"groups \(who\) .*Scan the rows of the older set"):
             one + other
+
+
+def test_groups_of_0_2_have_intervals_from_their_products(tmp_path: Path) -> None:
+    tables, _ = old("tables2_groups_by.json", tmp_path)
+    rel = tables["a"]
+    found = sc.smece_interval(rel)
+    assert "corrected by G/(G - 1) only" in found.note
+    assert 0 <= found.low < found.high < 1
+    low, high = sc.gap_intervals(rel)
+    assert (low < rel.gap).all()
+    assert (rel.gap < high).all()
+    both = rel + rel
+    assert both.clusters is not None
+    assert rel.clusters is not None
+    assert both.clusters.count == 2 * rel.clusters.count
+    with pytest.raises(sc.InputError, match="new_group needs the sums of 3 groups"):
+        sc.new_group(rel)
+
+
+def test_damaged_groups_of_0_2_are_refused(tmp_path: Path) -> None:
+    _, saved = old("tables2_groups.json", tmp_path)
+    changed = {k: v for k, v in saved["set"].items() if k != "checksum"} | {"segments": []}
+    (tmp_path / "changed").write_text(json.dumps(changed))
+    with pytest.raises(sc.InputError, match="segments"):
+        sc.load(tmp_path / "changed")

@@ -275,3 +275,21 @@ def test_shared_places_are_saved_and_added(many: pd.DataFrame, tmp_path: Path) -
 def test_too_many_bins_with_groups_are_refused() -> None:
     with pytest.raises(sc.InputError, match="with groups there can be at most 2000 bins: got 2003"):
         scanned(made(50, 5), bins=2003, pairs=False)
+
+
+def test_groups_that_become_too_many_in_a_later_batch_share_places(
+    rng: np.random.Generator,
+) -> None:
+    p = rng.random(9000)
+    rows = pa.table({
+        "y": (rng.random(9000) < p).astype(float), "p": p, "q": rng.random(9000),
+        "who": [f"patient {k}" for k in range(9000)],
+    })  # fmt: skip
+    options: dict[str, Any] = {"y_true": "y", "y_prob": ["p", "q"], "groups": "who"}
+    parts = sc.scan(
+        pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=3000)),
+        **options,
+    )
+    whole = sc.scan(rows, **options)
+    assert len(parts.axes.owner) == 4096
+    assert_same_set(parts, whole)

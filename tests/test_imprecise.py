@@ -248,3 +248,11 @@ def test_score_of_bounds_refuses_bad_options_in_one_line(
     assert result.stdout == ""
     assert rule in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_bounds_of_other_rows_or_bins_are_refused() -> None:
+    low, high = sc.reliability([0.2], [0.5]), sc.reliability([0.4], [0.5])
+    with pytest.raises(sc.BinMismatchError, match="the same bins"):
+        sc.ReliabilityBounds(low, high.coarsen(5))
+    with pytest.raises(sc.InputError, match="not those of the lowest and highest labels"):
+        sc.ReliabilityBounds(high, low)
