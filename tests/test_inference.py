@@ -1122,17 +1122,6 @@ def test_rare_rows_with_large_gaps_raise_the_upper_limit() -> None:
     assert plain * 1.05 < found.high < plain * 1.2
 
 
-def test_tables_without_stored_outcomes_count_as_soft(rng: np.random.Generator) -> None:
-    p = rng.random(200)
-    rel = sc.reliability(np.where(p < 0.5, 0.0, p), p)
-    unknown = np.full(10, np.nan)
-    old = replace(rel.sums, outcome_prob_var=unknown, outcome_residual_var=unknown)
-    soft = replace(rel.sums, outcome_prob_var=np.zeros(10), outcome_residual_var=np.zeros(10))
-    for call in (sc.smece_interval, sc.calibration_test, sc.gap_intervals, sc.consistency_band):
-        first, second = (str(call(sc.Reliability(rel.bins, sums))) for sums in (old, soft))
-        assert first == second
-
-
 @pytest.mark.parametrize("groups", [None, np.arange(300) // 3])
 def test_outcomes_equal_labels_of_one_vote(groups: Any, rng: np.random.Generator) -> None:
     p = rng.beta(0.5, 5, 300)
