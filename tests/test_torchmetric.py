@@ -630,23 +630,6 @@ def test_lists_instead_of_tensors_are_refused_with_the_remedy() -> None:
         classwise.update([[0.5, 0.5]], [0])
 
 
-def test_checkpoint_of_0_1_still_loads() -> None:
-    """It has 9 sums; those of hardened labels are unknown."""
-    metric = SoftCalibrationError()
-    metric.persistent(mode=True)
-    metric.update(torch.tensor([0.2, 0.7]), torch.tensor([0.4, 0.9]))
-    saved = metric.state_dict()
-    assert saved["sums"].shape[0] == 14
-    old = {**saved, "sums": saved["sums"][:9]}
-    fresh = SoftCalibrationError()
-    fresh.load_state_dict(dict(old))
-    assert fresh.compute() == metric.compute()
-    with pytest.raises(sc.InputError, match="has no sums of hardened labels"):
-        fresh.reliability().hardened()
-    fresh.update(torch.tensor([0.5]), torch.tensor([1.0]))
-    assert fresh.reliability().n == 3
-
-
 @pytest.mark.parametrize("kind", [torch.int64, torch.bool, torch.uint64])
 def test_whole_numbers_are_probabilities_of_classes_too(kind: torch.dtype) -> None:
     metric = TopLabelSoftCalibrationError(3)
