@@ -78,7 +78,7 @@ def cell(kind: str, curve: str, votes: int, n: int, runs: int, true: dict[str, A
     }  # fmt: skip
     held: dict[str, list[Any]] = {}
     for seed in range(runs):
-        rng = np.random.default_rng([2026, votes, n, seed])
+        rng = np.random.default_rng([27_000, votes, n, seed])
         p, q = predictions(kind, n, rng)
         y = labels(votes, CURVES[curve](p), rng)
         if y.max() == 0:
