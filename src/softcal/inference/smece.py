@@ -17,6 +17,7 @@ from softcal.inference.intervals import (
     table_limits,
 )
 from softcal.inference.tests import calibration_test
+from softcal.table.owners import Groups
 from softcal.table.reliability import Reliability, table_of
 from softcal.votes import Votes
 
@@ -146,6 +147,8 @@ def smece_interval(
     value = rel.smece  # raises if the table is empty
     pvalue = calibration_test(rel).pvalue
     kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)
+    if isinstance(rel.groups, Groups) and rel.groups.share_places:  # their number is not known
+        kind, independent = "row", rel.n
     if rel.raters is not None and rel.raters.count < 2:
         kind, independent = "rater", 1
     if independent < 2:
