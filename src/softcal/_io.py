@@ -113,19 +113,25 @@ def spooled(path: Path) -> Path:
     when Python ends.
     """
     import shutil  # here, because it is rarely needed
-    import tempfile
 
     standard = path.as_posix() in ("-", "/dev/stdin")
     opened = path.as_posix().startswith(("/dev/fd/", "/proc/self/fd/"))
     if not standard and not (opened and (path.is_fifo() or path.is_socket())):
         return path
-    name = _STANDARD_INPUT if standard else f"pipe {path.name}"
-    copy = Path(tempfile.mkdtemp(prefix=_SPOOLED)) / name
-    _unfinished.add(copy)
-    atexit.register(_forget, copy)
+    copy = temporary(_STANDARD_INPUT if standard else f"pipe {path.name}")
     source = nullcontext(sys.stdin.buffer) if standard else path.open("rb")
     with source as pipe, copy.open("wb") as file:
         shutil.copyfileobj(pipe, file, 1 << 20)
+    return copy
+
+
+def temporary(name: str) -> Path:
+    """Return the path of a temporary file of this name, which is removed when Python ends."""
+    import tempfile  # here, because it is rarely needed
+
+    copy = Path(tempfile.mkdtemp(prefix=_SPOOLED)) / name
+    _unfinished.add(copy)
+    atexit.register(_forget, copy)
     return copy
 
 

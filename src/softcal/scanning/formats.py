@@ -1,0 +1,235 @@
+"""Detect the format of a file from its content: its kind, its compression, and its separators."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from softcal._display import keyword
+from softcal._io import not_utf_8, place_of
+from softcal.exceptions import InputError
+from softcal.table.files import PARQUET, is_start_of_saved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from softcal.scanning.data import Files
+
+_LOOKED_AT = 4096  # bytes
+_LONGEST_LINE = 1 << 26
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Format(NamedTuple):
+    """The format of a file: its kind, its compression, and the syntax of its text."""
+
+    kind: str  # "parquet", "arrow", "jsonl", "json" (one document), "xlsx" or "text"
+    compression: str | None = None
+    mark: str = ","
+    encoding: str | None = None
+    sep_line: bool = False  # whether the first line is Excel's "sep=" line
+
+
+_GIVEN = {
+    "csv": Format("text"),
+    "tsv": Format("text", mark="\t"),
+    **{kind: Format(kind) for kind in ("json", "jsonl", "parquet", "arrow", "xlsx")},
+}
+
+# The start of the content, as regular expressions. If the first bytes could be the name of a
+# column, a byte that is not text follows.
+_KINDS = {
+    "parquet": PARQUET.pattern,
+    "arrow": rb"ARROW1\0|\xff{4}",
+    "xlsx": rb"(?s)PK\x03\x04.{26}(\[Content_Types]|_rels/|docProps/|xl/)",
+    "json": rb"(\xef\xbb\xbf)?\s*\[\s*[]{]",
+    "jsonl": rb"(\xef\xbb\xbf)?\s*\{",
+}
+_COMPRESSIONS = {"gzip": rb"\x1f\x8b", "bz2": rb"BZh\d1AY&SY", "zstd": rb"\x28\xb5\x2f\xfd"}
+_BINARY = ("parquet", "arrow", "xlsx", *_COMPRESSIONS)
+_SAVE = "Save the sheet as .xlsx, or as CSV in UTF-8."
+_REFUSED = (
+    (rb"FEA1\0", "a Feather file of version 1", "Save it again as Parquet."),
+    (rb"PK\x03\x04.{26}mimetype", "a LibreOffice workbook", _SAVE),
+    (rb"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", _SAVE),
+    (rb"PK\x03\x04", "a zip archive", "Unzip it first."),
+    (rb"\xfd7zXZ\0", "xz", "Decompress it first."),
+)
+_SEP_LINE = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([^"\r\n])"?\r?\n')
+
+
+def format_of(path: Path, how: Files) -> Format:
+    """Detect the format of a file from its content, unless it is stated.
+
+    A name that ends in .tsv means tabs. A name that ends in .json decides if a single object may be
+    a line or a document.
+
+    Raises
+    ------
+    InputError
+        If the format is not supported, with a remedy.
+    """
+    with path.open("rb") as file:
+        start = file.read(_LOOKED_AT)
+    compression = _first_match(_COMPRESSIONS, start)
+    if compression is not None:
+        with stream_of(path, compression) as stream:
+            start = stream.read(_LOOKED_AT)
+    if is_start_of_saved(start):
+        refuse_set(path)
+    kind = _kind_of(start, path)
+    if compression is not None and kind in _BINARY:
+        message = (
+            f"cannot read {place_of(path)}: only text may be compressed as a whole. Decompress it "
+            "first."
+        )
+        raise InputError(message)
+    if kind not in _BINARY:
+        if how.encoding is None:
+            _refuse_other_text(start, path)
+        start = _as_utf_8(start, how.encoding)
+        kind = _first_match(_KINDS, start)
+    form = _as_given(Format(kind or "text"), path, how)
+    form = form._replace(compression=compression, encoding=how.encoding)
+    if form.kind == "text":
+        return _with_marks(form, path, start, how)
+    named_json = how.format is None and _has_end(path, ".json")
+    if form.kind == "jsonl" and named_json and (how.records or not _is_of_lines(path, form)):
+        return form._replace(kind="json")
+    return form
+
+
+def stream_of(path: Path, compression: str | None) -> Any:
+    """Open a file, decompressed, as a stream of bytes."""
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression=compression)
+
+
+def refuse_set(path: Path) -> None:
+    """Raise because a file is a saved set."""
+    message = f"cannot read rows from {place_of(path)}: this is a saved set: use softcal.load."
+    raise InputError(message)
+
+
+def _kind_of(start: bytes, path: Path) -> str | None:
+    """Return the format from the start of a file, None for text; raise if it is not supported."""
+    kind = _first_match(_KINDS, start) or _first_match(_COMPRESSIONS, start)
+    for pattern, what, remedy in _REFUSED:
+        if kind is None and re.match(pattern, start, re.DOTALL):
+            message = f"cannot read {place_of(path)}: it holds {what}. {remedy}"
+            raise InputError(message)
+    return kind
+
+
+def _as_given(found: Format, path: Path, how: Files) -> Format:
+    """Return the given or the detected format; raise if they differ and one is binary."""
+    if how.format is None:
+        return found._replace(mark="\t" if _has_end(path, ".tsv") else ",")
+    form = _GIVEN[how.format]
+    if form.kind != found.kind and {form.kind, found.kind} & {*_BINARY}:
+        message = (
+            f"cannot read {place_of(path)}: its content is not {how.format}. Leave "
+            f"{keyword('input_format', how.format)} out."
+        )
+        raise InputError(message)
+    return form
+
+
+def _has_end(path: Path, suffix: str) -> bool:
+    return suffix in map(str.lower, path.suffixes)
+
+
+def _as_utf_8(start: bytes, encoding: str | None) -> bytes:
+    """Return the start of a file as UTF-8, or unchanged if it cannot be decoded."""
+    if encoding is None:
+        return start
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    try:
+        return decoder.decode(start).encode(errors="replace")
+    except UnicodeError:  # reading the file will raise the same error with its position
+        return start
+
+
+def _with_marks(form: Format, path: Path, text: bytes, how: Files) -> Format:
+    """Return the form with its separator, from the options, Excel's first line, or the name."""
+    line = _SEP_LINE.match(text)
+    if line is not None:
+        mark = line[1].decode()
+        if how.sep not in (None, mark):
+            message = (
+                f"cannot read {place_of(path)}: its first line names {mark!r} as separator. "
+                f"Leave {keyword('sep', str(how.sep))} out."
+            )
+            raise InputError(message)
+        form = form._replace(mark=mark, sep_line=True)
+    elif how.sep is not None:
+        form = form._replace(mark=how.sep)
+    if form.mark == how.decimal != how.sep:
+        message = (
+            f"cannot read {place_of(path)}: does {form.mark!r} separate the cells too? If numbers "
+            f"are in quotes, pass {keyword('sep', form.mark)}; else the separator of cells, such "
+            f"as {keyword('sep', ';')}."
+        )
+        raise InputError(message)
+    return form
+
+
+def _is_of_lines(path: Path, form: Format) -> bool:
+    """Return whether a file that starts with an object has one object per line.
+
+    A single object is a document if each of its values is a list: the columns.
+    """
+    with stream_of(path, form.compression) as stream:
+        lines = io.BufferedReader(stream)
+        filled = (
+            line for line in iter(partial(lines.readline, _LONGEST_LINE), b"") if not line.isspace()
+        )
+        first, second = next(filled), next(filled, None)
+        if second is not None:
+            return second.lstrip().startswith(b"{")
+        try:
+            found = json.loads(first)
+        except (ValueError, RecursionError):
+            return False
+        return not all(isinstance(value, list) for value in found.values())
+
+
+def _first_match(patterns: dict[str, bytes], start: bytes) -> str | None:
+    return next((name for name, each in patterns.items() if re.match(each, start)), None)
+
+
+def _refuse_other_text(start: bytes, path: Path) -> None:
+    """Raise if text has two bytes per character, as spreadsheets save it, or is binary."""
+    even, odd = start[::2].count(0), start[1::2].count(0)
+    # Letters in UTF-16 have a 0 as every second byte, and nowhere else.
+    if start.startswith(_UTF_16) or (min(even, odd) == 0 and 4 * max(even, odd) > len(start)):
+        order = "" if start.startswith(_UTF_16) else "-be" if even else "-le"
+        message = f"cannot read {place_of(path)}: {not_utf_8(f'utf-16{order}')}"
+        raise InputError(message)
+    if b"\0" in start:
+        message = (
+            f"cannot read {place_of(path)}: it must be text in UTF-8, but has a byte 0. "
+            "Save the data as CSV in UTF-8."
+        )
+        raise InputError(message)
+
+
+_NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+
+
+def separator_hint(names: Sequence[str], mark: str) -> str:
+    """Return a hint if names of columns look separated by another character; else empty."""
+    line = mark.join(names)
+    marks = {**_NAMED, " ": "spaces"} if len(names) == 1 else _NAMED  # names may have spaces
+    often = max((other for other in marks if other != mark), key=line.count)
+    if line.count(often) <= line.count(mark):
+        return ""
+    sep = keyword("sep", "tab" if often == "\t" else often)
+    by = _NAMED.get(mark, repr(mark))
+    return f" They look separated by {marks[often]}, not {by}. Pass {sep}."

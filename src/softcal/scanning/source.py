@@ -1,0 +1,528 @@
+"""Open any source as rows: files and frames in memory in DuckDB, and engines where they are.
+
+A source gives columns by name. Each is used as numbers or as values. The frame of a source has the
+columns c0, c1, ... in the order of their uses. Beside a number that is stored as text, t0, t1, ...
+says whether the text is no number.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import narwhals.stable.v2 as nw
+
+from softcal._display import did_you_mean, keyword
+from softcal.exceptions import InputError, InputTypeError
+from softcal.scanning.data import Files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Kind: TypeAlias = Literal["number", "text", "list", "value"]
+"""What a column holds: numbers or Booleans, text, lists, or other single values."""
+
+AT, RAW = "at", "x"
+"""In numbered rows: the file and the row of each, in one number; and the start of texts' names."""
+
+ROW_BITS = 40
+MISSING_WORDS = (
+    "", "NA", "N/A", "n/a", "#N/A", "#NA", "NULL", "null", "NaN", "nan", "-NaN", "-nan", "<NA>",
+    "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+)  # fmt: skip
+"""The texts that stand for a missing number."""
+
+_MOST_COLUMNS = 1 << 16
+
+
+class Use(NamedTuple):
+    """How a column is used: as numbers, as numbers that may have a percent sign, or as values."""
+
+    name: str
+    as_: Literal["number", "percent", "value"]
+
+
+class Part(NamedTuple):
+    """Rows of one place: a relation of DuckDB, its column of each name, and its place in messages."""
+
+    relation: Callable[[], Any]
+    own: Mapping[str, str]  # an expression of SQL for each name
+    place: str = ""  # of a file; empty for a frame
+
+
+class Source:
+    """Rows in DuckDB, or in another engine."""
+
+    con: Any  # of DuckDB, for rows in it
+    names: list[str]
+    place: str
+
+    def kind(self, name: str) -> Kind:
+        """Return what a column holds."""
+        raise NotImplementedError
+
+    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+        """Return the rows."""
+        raise NotImplementedError
+
+    def list_length(self, name: str) -> int:
+        """Return the length of the first list of a column; 0 if there is none."""
+        raise NotImplementedError
+
+    @property
+    def is_here(self) -> bool:
+        """Whether rows are cheap to stream into this process."""
+        return True
+
+    def parsed(self, name: str) -> bool:
+        """Return whether numbers of a column are parsed from text."""
+        del name
+        return False
+
+    def refuse_unknown(self, name: str) -> None:
+        """Raise if no column has a name, or several."""
+        number = self.names.count(name)
+        if number == 1:
+            return
+        problem = f"more than one column {name!r}" if number else f"no column {name!r}"
+        hint = ""
+        if "*" in name:
+            hint = (
+                " A pattern stands for the columns of many classes: pass it as "
+                f"y_prob={{'model': {name!r}}} (--pred-columns)."
+            )
+        asked = " Rename one." if number else did_you_mean(name, self.names)
+        known = f"{', '.join(map(repr, self.names)):.5000}"
+        message = f"{self.place} has {problem}.{asked} Its columns are: {known}.{hint}{self.hint}"
+        raise InputError(message)
+
+    @property
+    def hint(self) -> str:
+        """Why a column may be missing."""
+        return ""
+
+
+class Here(Source):
+    """Rows that DuckDB reads: of files, or of a frame in memory."""
+
+    def __init__(self, con: Any, parts: Sequence[Part], names: Sequence[str], place: str) -> None:
+        self.con, self._parts, self.names, self.place = con, list(parts), list(names), place
+        self.decimal = "."
+        self.hint_ = ""
+        refuse_wide(len(self.names))
+
+    @property
+    def hint(self) -> str:
+        """Why a column may be missing."""
+        return self.hint_
+
+    @property
+    def files(self) -> list[str]:
+        """The files, in order; empty for a frame."""
+        return [part.place for part in self._parts if part.place]
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        first = self._parts[0]
+        asked = [f"{sql} AS c{k}" for k, sql in enumerate(first.own.values())]
+        relation = first.relation().project(", ".join(asked))
+        return dict(zip(first.own, relation.types, strict=True))
+
+    def kind(self, name: str) -> Kind:
+        """Return what a column holds."""
+        found = str(self._types[name])
+        if found.endswith("]"):
+            return "list"
+        if found.startswith(("VARCHAR", "ENUM")):
+            return "text"
+        is_number = re.match(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DEC|BOOL", found)
+        if found.startswith(("STRUCT", "MAP", "UNION")):
+            message = f"{name} must hold single values: in {self.place} it holds {found:.100}."
+            raise InputTypeError(message)
+        return "number" if is_number or found == '"NULL"' else "value"
+
+    def parsed(self, name: str) -> bool:
+        """Return whether numbers of a column are parsed from text."""
+        return self.kind(name) == "text"
+
+    def list_length(self, name: str) -> int:
+        """Return the length of the first list of a column; 0 if there is none."""
+        for part in self._parts:
+            lists = part.relation().project(f"len({part.own[name]}) AS n").filter("n IS NOT NULL")
+            found = lists.limit(1).fetchall()
+            if found:
+                return int(found[0][0])
+        return 0
+
+    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+        """Return the rows."""
+        return nw.from_native(self._union(uses, numbered=False))
+
+    def numbered(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+        """Return the rows with their files and numbers, and with the texts of numbers."""
+        return nw.from_native(self._union(uses, numbered=True))
+
+    def _union(self, uses: Sequence[Use], *, numbered: bool) -> Any:
+        parts = [
+            part.relation().project(", ".join(self._columns(part, uses, k if numbered else None)))
+            for k, part in enumerate(self._parts)
+        ]
+        found = parts[0]
+        for part in parts[1:]:
+            found = found.union(part)
+        return found
+
+    def _columns(self, part: Part, uses: Sequence[Use], number: int | None) -> Iterator[str]:
+        yield from ("1 AS one",) if not uses else ()
+        for k, (name, as_) in enumerate(uses):
+            own = part.own[name]
+            if as_ == "value" or not self.parsed(name):
+                yield f"{own} AS c{k}"
+                continue
+            text = self._number(own, percent=as_ == "percent")
+            words = ", ".join(map(quoted_text, MISSING_WORDS))
+            yield f"TRY_CAST({text} AS DOUBLE) AS c{k}"
+            yield (
+                f"(({own}) IS NOT NULL AND ({own}) NOT IN ({words}) AND trim({own}) <> '' AND "
+                f"(TRY_CAST({text} AS DOUBLE) IS NULL OR contains({own}, '_'))) AS t{k}"
+            )
+            if number is not None:
+                yield f"{own} AS {RAW}{k}"
+        if number is not None:
+            yield f"({number}::BIGINT << {ROW_BITS}) + row_number() OVER () AS {AT}"
+
+    def _number(self, own: str, *, percent: bool) -> str:
+        if percent:
+            own = rf"regexp_replace({own}, '\s*%\s*$', '')"
+        return own if self.decimal == "." else f"replace(replace({own}, '.', '?'), ',', '.')"
+
+
+class Stream(Here):
+    """A stream of Arrow batches, which is read once: its columns are copied if read again."""
+
+
+class Table(Here):
+    """A frame in memory. Its columns become Arrow arrays when they are used."""
+
+    def __init__(self, con: Any, frame: nw.DataFrame[Any]) -> None:
+        self._frame = frame
+        self._arrow: dict[str, Any] = {}
+        super().__init__(con, [Part(lambda: None, {})], frame.columns, "the frame")
+
+    def kind(self, name: str) -> Kind:
+        """Return what a column holds."""
+        self._use(name)
+        return super().kind(name)
+
+    def list_length(self, name: str) -> int:
+        """Return the length of the first list of a column; 0 if there is none."""
+        self._use(name)
+        return super().list_length(name)
+
+    def columns(self, names: Sequence[str]) -> Any:
+        """Return columns as an Arrow table."""
+        import pyarrow as pa
+
+        for name in names:
+            self._use(name)
+        return pa.table([self._arrow[name] for name in names], [f"c{k}" for k in range(len(names))])
+
+    def _union(self, uses: Sequence[Use], *, numbered: bool) -> Any:
+        for name, _ in uses:
+            self._use(name)
+        return super()._union(uses, numbered=numbered)
+
+    def _use(self, name: str) -> None:
+        """Convert a column to Arrow, and let DuckDB know it."""
+        import pyarrow as pa
+
+        if name in self._arrow:
+            return
+        self._arrow[name] = _arrow(self._frame, name)
+        names = list(self._arrow)
+        table = pa.table(list(self._arrow.values()), [f"c{k}" for k in range(len(names))])
+        own = {each: f"c{k}" for k, each in enumerate(names)}
+        self._parts = [Part(lambda: self.con.from_arrow(table), own)]
+        self.__dict__.pop("_types", None)
+
+
+def _arrow(frame: nw.DataFrame[Any], name: str) -> Any:
+    """Return a column of a frame as Arrow; categories become their values."""
+    import pyarrow as pa
+
+    try:
+        if frame.implementation.is_pandas():
+            found = pa.Array.from_pandas(frame.to_native()[name])
+        else:
+            found = frame.select(name).to_arrow().column(0)
+    except (pa.ArrowException, TypeError) as error:
+        message = f"{name} must hold values of one simple type: {error}."
+        raise InputTypeError(message) from error
+    if pa.types.is_dictionary(found.type):
+        found = found.cast(found.type.value_type)
+    if pa.types.is_float16(found.type):
+        found = found.cast(pa.float32())
+    if isinstance(found.type, pa.BaseExtensionType):
+        message = f"{name} must hold single values: it holds {found.type}."
+        raise InputTypeError(message)
+    return found
+
+
+class Engine(Source):
+    """Rows of another engine, which stay there: a lazy frame."""
+
+    con = None
+
+    def __init__(self, frame: nw.LazyFrame[Any]) -> None:
+        self._frame = frame
+        self._schema = frame.collect_schema()
+        self.names, self.place = list(self._schema.names()), "the frame"
+        refuse_wide(len(self.names))
+
+    @property
+    def is_here(self) -> bool:
+        """Whether rows are cheap to stream into this process."""
+        return self._frame.implementation.is_duckdb() or self._frame.implementation.is_polars()
+
+    def kind(self, name: str) -> Kind:
+        """Return what a column holds."""
+        found = self._schema[name]
+        if isinstance(found, nw.List | nw.Array):
+            return "list"
+        if found == nw.String or found in (nw.Categorical, nw.Enum):
+            return "text"
+        if found.is_nested() or found == nw.Object:
+            message = f"{name} must hold single values: it holds {found}."
+            raise InputTypeError(message)
+        return "number" if found.is_numeric() or found == nw.Boolean else "value"
+
+    def list_length(self, name: str) -> int:
+        """Return the length of the first list of a column; 0 if there is none."""
+        first = self.frame([Use(name, "value")]).drop_nulls().head(1).collect().to_arrow().column(0)
+        return len(first[0]) if len(first) else 0
+
+    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+        """Return the rows. In Spark, names are quoted, because a dot in them has a meaning."""
+        if is_spark(self._frame):
+            quoted = [f"`{use.name.replace('`', '``')}`" for use in uses]
+            chosen = self._frame.to_native().select(*quoted)
+            return nw.from_native(chosen.toDF(*(f"c{k}" for k in range(len(uses)))))
+        return self._frame.select(nw.col(use.name).alias(f"c{k}") for k, use in enumerate(uses))
+
+
+def is_spark(frame: nw.LazyFrame[Any]) -> bool:
+    """Return whether Spark has the rows."""
+    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
+
+
+def opened(source: Any, con: Any) -> Source:
+    """Open a source."""
+    if are_paths(source):
+        source = Files(source)
+    if isinstance(source, Files):
+        from softcal.scanning.files import opened_files
+
+        return opened_files(source, con)
+    if isinstance(source, Mapping):
+        source = _table_of(source)
+    frame = nw.from_native(source, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        return Engine(frame)
+    if isinstance(frame, nw.DataFrame):
+        return Table(con, frame)
+    return _stream(source, con)
+
+
+def are_paths(source: Any) -> bool:
+    """Return whether a source is a path, or several."""
+    return isinstance(source, str | os.PathLike) or (
+        isinstance(source, list | tuple)
+        and bool(source)
+        and all(isinstance(each, str | os.PathLike) for each in source)
+    )
+
+
+def _table_of(columns: Mapping[str, Any]) -> Any:
+    """Return the Arrow table of columns in memory, each a list or an array."""
+    import pyarrow as pa
+
+    try:
+        return pa.table(dict(columns))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        message = (
+            "a dict of columns must map names to lists or one-dimensional arrays of the same "
+            f"length: {' '.join(str(error).split())}."
+        )
+        raise InputError(message) from error
+
+
+def _stream(source: Any, con: Any) -> Source:
+    """Open an Arrow dataset, a stream of Arrow batches, or an iterator of frames."""
+    import pyarrow as pa
+
+    if hasattr(source, "scanner"):
+        place = Part(lambda: con.from_arrow(source), _own(source.schema.names))
+        return Here(con, [place], source.schema.names, "the frame")
+    if isinstance(source, Iterator) and not hasattr(source, "__arrow_c_stream__"):
+        source = _reader(source)
+    # A column also has the Arrow interface, but it has a dtype.
+    if not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):
+        message = (
+            f"cannot scan a {type(source).__name__}: pass a path, a dict of columns, an iterator "
+            "of frames, or a pandas, Polars, PyArrow, DuckDB, Dask, Spark, or Ibis frame."
+        )
+        raise InputTypeError(message)
+    reader = pa.RecordBatchReader.from_stream(source)
+    names = reader.schema.names
+    return _Once(con, reader, names)
+
+
+class _Once(Here):
+    """A stream, which is copied to DuckDB with the columns that are used, because it is read once."""
+
+    def __init__(self, con: Any, reader: Any, names: Sequence[str]) -> None:
+        self._reader = reader
+        super().__init__(con, [Part(self._copied, _own(names))], names, "the frame")
+
+    def _copied(self) -> Any:
+        if self._reader is not None:
+            reader, self._reader = self._reader, None
+            relation = self.con.from_arrow(reader)
+            relation.create("stream")
+        return self.con.table("stream")
+
+
+def _reader(batches: Iterator[Any]) -> Any:
+    """Return frames that an iterator yields as a stream of Arrow batches."""
+    import pyarrow as pa
+
+    def tables() -> Iterator[Any]:
+        for each in batches:
+            yield _table_of(each) if isinstance(each, Mapping) else nw.from_native(
+                each, eager_only=True
+            ).to_arrow()
+
+    parts = tables()
+    first = next(parts, None)
+    if first is None:
+        message = "the iterator yields no rows, so there is nothing to measure."
+        raise InputError(message)
+
+    def chunks() -> Iterator[Any]:
+        yield from first.to_batches()
+        for part in parts:
+            yield from part.cast(first.schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(first.schema, chunks())
+
+
+def _own(names: Sequence[str]) -> dict[str, str]:
+    return {name: quoted_name(name) for name in names}
+
+
+def connected() -> Any:
+    """Return a private DuckDB. It loads nothing from the network, and spills to a folder of its own."""
+    import tempfile
+
+    import duckdb
+
+    folder = tempfile.gettempdir()
+    con = duckdb.connect(
+        config={"autoinstall_known_extensions": False, "temp_directory": f"{folder}/softcal-duckdb"}
+    )
+    for setting in ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
+                    "memory_limit = '2GB'", "python_enable_replacements = false"):  # fmt: skip
+        con.execute(f"SET {setting}").fetchall()
+    return con
+
+
+def refuse_wide(columns: int) -> None:
+    """Raise if a source has too many columns."""
+    if columns > _MOST_COLUMNS:
+        message = (
+            f"there can be at most {_MOST_COLUMNS:,} columns: got {columns:,}. Leave out columns, "
+            "or store many classes as lists."
+        )
+        raise InputError(message)
+
+
+def quoted_name(name: str) -> str:
+    """Return a name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_text(text: object) -> str:
+    """Return a text in SQL."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def uploaded(table: Any, like: nw.LazyFrame[Any], con: Any) -> nw.LazyFrame[Any]:
+    """Give an Arrow table to the engine of a frame, so that both can be joined."""
+    kind = like.implementation
+    if kind.is_duckdb():
+        return nw.from_native(con.from_arrow(table))
+    if kind.is_polars():
+        import polars as pl
+
+        return nw.from_native(pl.from_arrow(table).lazy())  # type: ignore[union-attr]
+    if kind.is_dask():
+        import dask.dataframe as dd
+
+        return nw.from_native(dd.from_pandas(table.to_pandas(), npartitions=1))
+    if kind.is_ibis():
+        import ibis
+
+        return nw.from_native(ibis.memtable(table))
+    return nw.from_native(like.to_native().sparkSession.createDataFrame(table))
+
+
+def collected(frame: nw.LazyFrame[Any]) -> Any:
+    """Bring the result of a query here, as an Arrow table."""
+    native = frame.to_native()
+    if hasattr(native, "toArrow"):  # Spark
+        return native.toArrow()
+    if hasattr(native, "to_arrow_table"):  # DuckDB
+        return native.to_arrow_table()
+    return frame.collect().to_arrow()
+
+
+def batches(frame: nw.LazyFrame[Any], rows: int) -> Iterator[Any]:
+    """Stream the rows of an engine as Arrow batches."""
+    native = frame.to_native()
+    if frame.implementation.is_polars():
+        for part in native.collect_batches(chunk_size=rows, engine="streaming"):
+            yield from part.to_arrow().to_batches()
+    elif frame.implementation.is_duckdb():
+        yield from native.to_arrow_reader(rows)
+    elif frame.implementation.is_dask():
+        for part in native.partitions:
+            yield from nw.from_native(part.compute(), eager_only=True).to_arrow().to_batches(rows)
+    else:
+        yield from collected(frame).to_batches(rows)
+
+
+@contextmanager
+def naming_the_place(source: Source) -> Iterator[None]:
+    """Raise DuckDB's errors about files as ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        text = " ".join(str(error).split())
+        raise InputError(f"cannot read {source.place}: {text:.300}") from error
+
+
+def text_hint() -> str:
+    """Return the hint how to read a column of text that is not known further."""
+    scales = keyword("pred_scale", "percent"), keyword("label_scale", "percent")
+    return f" For text such as 50%, pass {scales[0]} or {scales[1]}.{words_hint('yes')}"
+
+
+def words_hint(word: str) -> str:
+    """Return a hint on how to read labels in words."""
+    return f" If labels are words, name the one that counts as 1: {keyword('positive', word)}."
