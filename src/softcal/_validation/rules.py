@@ -73,7 +73,10 @@ class Spread(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What must hold, which values break it, and the remedy."""
+    """What must hold, which values break it, and the remedy.
+
+    `broken` takes an array or, except for missing values, an expression of a data frame.
+    """
 
     must: str
     broken: Callable[[_Values], Marks]
@@ -107,8 +110,13 @@ def is_bad_weight(w: _Values) -> Marks:
 
 def is_bad_vote(m: _Values) -> Marks:
     """Mark values that are not a positive integer number of votes."""
-    bad: Marks = ~((m >= 1) & (m < LARGEST_VOTES) & (m == np.floor(m)))
+    bad: Marks = ~((m >= 1) & (m < LARGEST_VOTES) & (m == _floor(m)))
     return bad
+
+
+def _floor(values: Any) -> Any:
+    """Round down: an array, or an expression of a data frame."""
+    return np.floor(values) if isinstance(values, np.ndarray) else values.floor()
 
 
 HALF_STEP = 0.005 + 1e-9
@@ -138,7 +146,7 @@ def _no_percentage(values: _Values) -> Marks:
 
 
 def _infinite(values: _Values) -> Marks:
-    infinite: Marks = ~(np.abs(values) <= LARGEST_LOGIT)
+    infinite: Marks = ~((values >= -LARGEST_LOGIT) & (values <= LARGEST_LOGIT))
     return infinite
 
 
@@ -233,13 +241,13 @@ NOT_WHOLE = Rule(
 
 def _off_one(sums: _Values) -> Marks:
     # Slightly stricter than the kernel, which may add up the row in another order.
-    off: Marks = ~(np.abs(sums - 1) <= SUM_TOLERANCE - 1e-12)
+    off: Marks = ~((sums >= 1 - SUM_TOLERANCE + 1e-12) & (sums <= 1 + SUM_TOLERANCE - 1e-12))
     return off
 
 
 def is_bad_count(values: _Values) -> Marks:
     """Mark values that are not a vote count of one class."""
-    bad: Marks = ~((values >= 0) & (values < LARGEST_VOTES) & (values == np.floor(values)))
+    bad: Marks = ~((values >= 0) & (values < LARGEST_VOTES) & (values == _floor(values)))
     return bad
 
 

@@ -78,6 +78,15 @@ class Source:
         """Whether rows are cheap to stream into this process."""
         return True
 
+    @property
+    def files(self) -> list[str]:
+        """The files, in order; empty for a frame."""
+        return []
+
+    def is_time(self, name: str) -> bool:
+        """Return whether a column holds times."""
+        raise NotImplementedError
+
     def parsed(self, name: str) -> bool:
         """Return whether numbers of a column are parsed from text."""
         del name
@@ -145,6 +154,11 @@ class Here(Source):
             raise InputTypeError(message)
         return "number" if is_number or found == '"NULL"' else "value"
 
+    def is_time(self, name: str) -> bool:
+        """Return whether a column holds times."""
+        self.kind(name)
+        return str(self._types[name]).startswith("TIMESTAMP")
+
     def parsed(self, name: str) -> bool:
         """Return whether numbers of a column are parsed from text."""
         return self.kind(name) == "text"
@@ -199,10 +213,6 @@ class Here(Source):
         if percent:
             own = rf"regexp_replace({own}, '\s*%\s*$', '')"
         return own if self.decimal == "." else f"replace(replace({own}, '.', '?'), ',', '.')"
-
-
-class Stream(Here):
-    """A stream of Arrow batches, which is read once: its columns are copied if read again."""
 
 
 class Table(Here):
@@ -299,6 +309,10 @@ class Engine(Source):
             message = f"{name} must hold single values: it holds {found}."
             raise InputTypeError(message)
         return "number" if found.is_numeric() or found == nw.Boolean else "value"
+
+    def is_time(self, name: str) -> bool:
+        """Return whether a column holds times."""
+        return self._schema[name] == nw.Datetime
 
     def list_length(self, name: str) -> int:
         """Return the length of the first list of a column; 0 if there is none."""

@@ -1,0 +1,88 @@
+"""Expressions of narwhals that every engine computes: scales, bins, and comparisons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from softcal._validation.rules import Scale
+    from softcal.bins import Bins
+
+_FLAT = 745.0  # beyond this, the exponential of a negative number is 0
+
+
+def when(condition: Any, then: Any, otherwise: Any) -> nw.Expr:
+    """Return one of two expressions or numbers."""
+    return nw.when(condition).then(_of(then)).otherwise(_of(otherwise))
+
+
+def where(condition: Any, value: Any) -> nw.Expr:
+    """Return a value where a condition holds, else 0."""
+    return when(condition, value, 0.0)
+
+
+def _of(value: Any) -> nw.Expr:
+    return value if isinstance(value, nw.Expr) else nw.lit(float(value))
+
+
+def divided(x: nw.Expr, number: float) -> nw.Expr:
+    """Divide by a constant, correctly rounded.
+
+    Polars would multiply by its reciprocal, so the divisor is a column.
+    """
+    return x / (x * 0.0 + float(number))
+
+
+def scaled(x: nw.Expr, scale: Scale) -> nw.Expr:
+    """Return numbers of a scale as probabilities."""
+    if scale == "percent":
+        return divided(x, 100)
+    if scale == "logit":
+        z = when(x < -_FLAT, -_FLAT, x)
+        return when(x < -_FLAT, 0.0, 1.0 / ((-z).exp() + 1.0))
+    if scale == "logprob":
+        return when(x < -_FLAT, 0.0, when(x > 1, 2.0, x).exp())
+    return x
+
+
+def bin_of(p: nw.Expr, bins: Bins) -> nw.Expr:
+    """Return the bin of p in [0, 1], exactly as `Bins.locate` does."""
+    equal, first, edges = bins.guide.equal, bins.guide.first, bins.edges.tolist()
+    if not equal:
+        return _search(p, edges[1:-1], 0)
+    near = (p * float(equal) + 0.5).floor()
+    inside = near + float(first) - when(p < divided(near, equal), 1, 0)
+    if len(bins) == equal:
+        return when(p < 1, inside, equal - 1)
+    last = first + equal - 1
+    inside = when(p < edges[first + 1], _search(p, edges[1 : first + 1], 0), inside)
+    return when(p >= edges[last], _search(p, edges[first + equal : -1], last), inside)
+
+
+def _search(p: nw.Expr, edges: Sequence[float], first: int) -> nw.Expr:
+    """Find the bin of p between edges by bisection."""
+    if not edges:
+        return nw.lit(float(first))
+    middle = len(edges) // 2
+    below, above = edges[:middle], edges[middle + 1 :]
+    return when(p < edges[middle], _search(p, below, first), _search(p, above, first + middle + 1))
+
+
+def log_loss(p: nw.Expr, y: nw.Expr) -> nw.Expr:
+    """Return the log loss of each row; null where it is infinite."""
+    inside = (p > 0) & (p < 1)
+    q = when(inside, p, 0.5)  # no engine takes the logarithm of 0 then
+    rest = 1.0 - q
+    # To full precision, because 1 - rest is exact.
+    log_rest = rest.log() + ((1.0 - rest) - q) / rest
+    loss = nw.when(inside).then(-(y * q.log() + (1.0 - y) * log_rest))
+    return loss.otherwise(nw.when(p == y).then(nw.lit(0.0)))
+
+
+def place_of(x: nw.Expr, cuts: Sequence[float]) -> nw.Expr:
+    """Return the number of cuts that are at or below a number."""
+    return _search(x, cuts, 0)

@@ -1,0 +1,43 @@
+"""Hints how to read a text as a number."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from softcal._display import keyword
+from softcal.scanning.source import words_hint
+
+_ANSWERS = (
+    ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("positive", "negative"),
+)  # fmt: skip
+
+
+def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> str:
+    """Return a hint on how to read 0,5 or 63.7% or yes as a number; empty for an empty text.
+
+    If `percent`, the column may already hold percent signs. Without `of_labels`, options for labels
+    are not named.
+
+    >>> number_hint("63.7 %")
+    ' Write 0.637. For percentages, pass pred_scale="percent" or label_scale="percent".'
+    """
+    if re.fullmatch(r"[+-]?\d*,\d+", text):
+        return f" If the comma starts the decimals, pass {keyword('decimal', ',')}."
+    if re.fullmatch(r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?", text):
+        return " Write it without thousands separators."
+    if signed := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
+        whole, part = signed.groups()
+        if percent:
+            return f" Write {whole}.{part}%, or pass {keyword('decimal', ',')} for a text file."
+        number = Decimal(f"{whole}.{part}").scaleb(-2).normalize()
+        scales = keyword("pred_scale", "percent")
+        scales += f" or {keyword('label_scale', 'percent')}" if of_labels else ""
+        return f" Write {number:f}. For percentages, pass {scales}."
+    if percent or not of_labels or not text.strip():
+        return ""
+    word = text  # with its spaces, as the file has it
+    for one, zero in _ANSWERS:
+        if word.lower() == zero:
+            word = one if word.islower() else one.capitalize()
+    return words_hint(word)
