@@ -122,6 +122,7 @@ class Here(Source):
         self.con, self._parts, self.names, self.place = con, list(parts), list(names), place
         self.decimal = "."
         self.hint_ = ""
+        self.plain: Callable[..., Iterator[Any]] | None = None  # reads numbers without DuckDB
         refuse_wide(len(self.names))
 
     @property
@@ -520,7 +521,7 @@ def batches(frame: nw.LazyFrame[Any], rows: int) -> Iterator[Any]:
 
 
 @contextmanager
-def naming_the_place(source: Source) -> Iterator[None]:
+def naming_the_place(place: str) -> Iterator[None]:
     """Raise DuckDB's errors about files as ours."""
     import duckdb
 
@@ -528,7 +529,7 @@ def naming_the_place(source: Source) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         text = " ".join(str(error).split())
-        raise InputError(f"cannot read {source.place}: {text:.300}") from error
+        raise InputError(f"cannot read {place}: {text:.300}") from error
 
 
 def text_hint() -> str:
