@@ -14,7 +14,7 @@ from softcal.exceptions import InputError
 from softcal.scanning.checks import Check, refuse
 from softcal.scanning.expressions import when
 from softcal.scanning.rows import Uses
-from softcal.scanning.source import Here, collected, opened, uploaded
+from softcal.scanning.source import Engine, Here, collected, kept, opened_to_join
 from softcal.votes import Votes, row_votes
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def counted(
     """Count votes; `classes` are those of the predictions, if these are of many classes."""
     if label.counted:
         return _of_matrix(label, label.source, source, con, classes)
-    own = source if label.source is None else opened(label.source, con)
+    own = source if label.source is None else opened_to_join(label.source, con)
     ballots, dropped = _ballots(label, own, drop=drop)
     if isinstance(own, Here):  # used several times
         ballots = kept(ballots, con)
@@ -64,14 +64,15 @@ def counted(
     if label.aggregate == "dawid-skene":
         found = _of_matrix(label, _matrix(ballots, label, classes), source, con, classes)
         return found._replace(dropped=dropped)
-    if own.con is None and not _same_engine(own, source):
-        ballots = uploaded(collected(ballots), source.frame([]), con)
+    if not _same_engine(own, source):
+        ballots = source.given(collected(ballots), con)
     found = _counts(ballots, label, classes)
     return found._replace(dropped=dropped)
 
 
 def _same_engine(one: Source, two: Source) -> bool:
-    return one is two or (isinstance(one, Here) and isinstance(two, Here))
+    engines = [each.implementation for each in (one, two) if isinstance(each, Engine)]
+    return one is two or not engines or (len(engines) == 2 and engines[0] is engines[1])
 
 
 def _ballots(label: RawVotes, source: Source, *, drop: bool) -> tuple[nw.LazyFrame[Any], int]:
@@ -263,23 +264,21 @@ def _of_matrix(
         at = [list(map(str, votes.classes)).index(name) for name in classes]
         columns |= {f"n{k}": np.ascontiguousarray(shares[:, c]) for k, c in enumerate(at)}
         name = "votes"
-    like = source.frame([]) if con is None or not isinstance(source, Here) else None
-    give = (lambda table: nw.from_native(con.from_arrow(table))) if like is None else (
-        lambda table: uploaded(table, like, con))  # fmt: skip
     single = None
     if label.raters:
         each = row_votes(votes)
-        single = give(
+        single = source.given(
             pa.table({
                 "item": [items[k] for k in each.row.tolist()],
                 "rater": [each.names[k] for k in each.rater.tolist()],
                 "v": each.vote, "n": each.part * totals[each.row],
-            })  # fmt: skip
-        )
+            }),
+            con,
+        )  # fmt: skip
     found = pa.table(columns)
     workers = 0 if votes.ballots is None else len(votes.ballots.workers)
     return Counted(
-        name, give(found), single, tuple(classes or ()), int(votes.counts.sum()), workers,
+        name, source.given(found, con), single, tuple(classes or ()), int(votes.counts.sum()), workers,
         posterior=posterior, matrix=votes,
     )  # fmt: skip
 
@@ -295,16 +294,6 @@ def _binary(label: RawVotes, votes: Votes) -> Votes:
             problem = f"votes must have the class {positive!r:.60}, which none has"
         raise InputError(f"{problem}.{_choices('The classes', positive, [*words])}")
     return votes.binary(words[positive])
-
-
-def kept(rows: nw.LazyFrame[Any], con: Any) -> nw.LazyFrame[Any]:
-    """Compute rows of DuckDB once: a temporary table, which may spill to disk."""
-    name = f"kept_{next(_numbers)}"
-    rows.to_native().create(name)
-    return nw.from_native(con.table(name))
-
-
-_numbers = iter(range(1 << 62))
 
 
 class Matched(NamedTuple):
@@ -365,10 +354,14 @@ def one_per_item(
     rows: nw.LazyFrame[Any], item: str, names: dict[str, str]
 ) -> nw.LazyFrame[Any]:
     """Return one row per item, for rows that are votes; raise if a value differs within an item."""
+    rows = rows.with_columns(
+        *(nw.col(c).alias(f"{c}_high") for c in names),
+        *(nw.col(c).is_null().cast(nw.Int64).alias(f"{c}_gaps") for c in names),
+    )
     grouped = rows.group_by("item").agg(
-        *(nw.col(c).min().alias(c) for c in names),
-        *(nw.col(c).max().alias(f"{c}_high") for c in names),
-        *(nw.col(c).is_null().cast(nw.Int64).sum().alias(f"{c}_gaps") for c in names),
+        *(nw.col(c).min() for c in names),
+        *(nw.col(f"{c}_high").max() for c in names),
+        *(nw.col(f"{c}_gaps").sum() for c in names),
         nw.len().alias("size"),
     )
     for c, name in names.items():

@@ -24,7 +24,7 @@ from softcal.scanning.rows import (
     label_rows,
     scaled_check,
 )
-from softcal.scanning.source import collected, opened
+from softcal.scanning.source import collected, opened, opened_to_join
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def planned(data: Data, con: Any) -> Plan:
     """Open the sources of a description, and return its rows in their roles."""
     if isinstance(data.y_prob, Long):
         return _long(data, data.y_prob, con)
-    source = opened(data.source, con)
+    joined = isinstance(data.y_true, RawVotes)
+    source = opened_to_join(data.source, con) if joined else opened(data.source, con)
     models = data.y_prob
     if data.is_of_classes:
         return _of_classes(data, source, con)
@@ -354,7 +355,7 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
 def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | None]]:
     """Return the source of each model, and the value of its column of models."""
     if long.model is not None:
-        source = opened(data.source, con)
+        source = opened_to_join(data.source, con)
         uses = Uses(source)
         names = uses.text(long.model)
         found = collected(source.frame(uses.all).select(names.alias("model")).unique())
@@ -369,7 +370,7 @@ def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | 
         return {name: (source, name) for name in known}
     given = data.source
     if isinstance(given, dict):
-        return {str(name): (opened(each, con), None) for name, each in given.items()}
+        return {str(name): (opened_to_join(each, con), None) for name, each in given.items()}
     from softcal.scanning.files import files_of
 
     how = given if isinstance(given, Files) else Files(given)

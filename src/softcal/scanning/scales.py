@@ -45,9 +45,8 @@ def stated_scales(plan: Plan) -> Iterator[tuple[str, str, bool]]:
             continue
         uses = Uses(source)
         each = [uses.number(name, percent=scale == "percent") for name in columns]
-        most = nw.max_horizontal(*each), nw.min_horizontal(*each)
-        found = collected(
-            source.frame(uses.all).select(most[0].max().alias("high"), most[1].min().alias("low"))
-        ).to_pylist()[0]
-        outside = found["high"] is None or found["high"] > 1 or found["low"] < 0
+        ends = [x.max().alias(f"high{k}") for k, x in enumerate(each)]
+        ends += [x.min().alias(f"low{k}") for k, x in enumerate(each)]
+        found = collected(source.frame(uses.all).select(*ends)).to_pylist()[0].values()
+        outside = any(end is not None and not 0 <= end <= 1 for end in found)
         yield ", ".join(columns), keyword(option, scale), outside

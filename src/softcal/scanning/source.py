@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -91,6 +92,10 @@ class Source:
         """Return whether numbers of a column are parsed from text."""
         del name
         return False
+
+    def given(self, table: Any, con: Any) -> nw.LazyFrame[Any]:
+        """Give an Arrow table to the engine of the rows, so that both can be joined."""
+        return nw.from_native(con.from_arrow(table))
 
     def refuse_unknown(self, name: str) -> None:
         """Raise if no column has a name, or several."""
@@ -295,9 +300,18 @@ class Engine(Source):
         refuse_wide(len(self.names))
 
     @property
+    def implementation(self) -> Any:
+        """The engine."""
+        return self._frame.implementation
+
+    @property
     def is_here(self) -> bool:
         """Whether rows are cheap to stream into this process."""
-        return self._frame.implementation.is_duckdb() or self._frame.implementation.is_polars()
+        return self.implementation.is_duckdb() or self.implementation.is_polars()
+
+    def given(self, table: Any, _con: Any) -> nw.LazyFrame[Any]:
+        """Give an Arrow table to the engine, so that both can be joined."""
+        return uploaded(table, self._frame)
 
     def kind(self, name: str) -> Kind:
         """Return what a column holds."""
@@ -352,6 +366,14 @@ def opened(source: Any, con: Any) -> Source:
     return _stream(source, con)
 
 
+def opened_to_join(source: Any, con: Any) -> Source:
+    """Open a source whose rows are joined to others: a relation of another DuckDB is copied."""
+    found = opened(source, con)
+    if isinstance(found, Engine) and found.implementation.is_duckdb():
+        return _stream(nw.to_native(source, pass_through=True).to_arrow_reader(), con)
+    return found
+
+
 def are_paths(source: Any) -> bool:
     """Return whether a source is a path, or several."""
     return isinstance(source, str | os.PathLike) or (
@@ -401,14 +423,24 @@ class _Once(Here):
 
     def __init__(self, con: Any, reader: Any, names: Sequence[str]) -> None:
         self._reader = reader
+        self._name = f"stream_{next(_numbers)}"
         super().__init__(con, [Part(self._copied, _own(names))], names, "the frame")
 
     def _copied(self) -> Any:
         if self._reader is not None:
             reader, self._reader = self._reader, None
-            relation = self.con.from_arrow(reader)
-            relation.create("stream")
-        return self.con.table("stream")
+            self.con.from_arrow(reader).create(self._name)
+        return self.con.table(self._name)
+
+
+_numbers = count()
+
+
+def kept(rows: nw.LazyFrame[Any], con: Any) -> nw.LazyFrame[Any]:
+    """Compute rows of DuckDB once: a temporary table, which may spill to disk."""
+    name = f"kept_{next(_numbers)}"
+    rows.to_native().create(name)
+    return nw.from_native(con.table(name))
 
 
 def _reader(batches: Iterator[Any]) -> Any:
@@ -475,11 +507,9 @@ def quoted_text(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def uploaded(table: Any, like: nw.LazyFrame[Any], con: Any) -> nw.LazyFrame[Any]:
+def uploaded(table: Any, like: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """Give an Arrow table to the engine of a frame, so that both can be joined."""
     kind = like.implementation
-    if kind.is_duckdb():
-        return nw.from_native(con.from_arrow(table))
     if kind.is_polars():
         import polars as pl
 
