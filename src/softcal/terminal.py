@@ -62,31 +62,12 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def reading() -> Iterator[Callable[[int, int, int], None]]:
-    """Show on stderr the rows and bytes read so far and the time left.
-
-    Yield a function that takes the rows and bytes read so far, and the bytes of all files.
-    Nothing is shown if stderr is not a terminal.
-    """
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+def working(title: str) -> Iterator[None]:
+    """Show on stderr that work goes on, and for how long; nothing if stderr is not a terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     errors = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[rows]:,} rows"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(pulse_style="cyan"), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("", visible=False, rows=0)  # hidden until the size of files is known
-
-        def move(rows: int, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, rows=rows, visible=True)
-
-        yield move
+        bar.add_task(title, total=None)
+        yield

@@ -53,6 +53,7 @@ class ClassPlan(NamedTuple):
     columns: dict[str, nw.Expr]
     checks: list[Check]
     plain: dict[str, Any] | None  # the columns of each role, if no value is converted
+    models: tuple[tuple[str, ...], ...] = ()  # the columns of each model
     votes: str | None = None
     of_votes: str | None = None
     named: bool = False  # whether the label is a class name
@@ -80,14 +81,17 @@ def class_plan(data: Data, preds: Mapping[str, Any], uses: Uses, con: Any) -> Cl
     columns: dict[str, nw.Expr] = {}
     checks: list[Check] = []
     for k, (model, pred) in enumerate(preds.items()):
-        found, more = _probabilities(model, spec.models[k], pred.scale, "pred_scale", spec, uses)
+        if data.keep_logits and pred.scale == "logit":
+            found, more = _values(spec.models[k], LOGIT, spec, uses)
+        else:
+            found, more = _probabilities(model, spec.models[k], pred.scale, "pred_scale", spec, uses)
         columns |= {f"p{k}_{c}": x for c, x in enumerate(found)}
         checks += more
     if isinstance(label, RawVotes):
         return _of_votes(data, label, spec, columns, checks, uses, con)
     assert own is not None  # noqa: S101 - the other kinds of labels are refused
     text = text_of_spec(own.columns)
-    made = ClassPlan(spec.names, own.ordered, text, columns, checks, None)
+    made = ClassPlan(spec.names, own.ordered, text, columns, checks, None, spec.models)
     if spec.named:
         made = _named(made, spec, uses)
     elif own.counts:
@@ -165,7 +169,8 @@ def _of_votes(
     columns |= {f"y_{c}": nw.col(f"n{c}") / whole for c in range(len(spec.names))}
     checks = [Check(str(label.item), item, (MISSING,), names=True), *checks]
     return ClassPlan(
-        spec.names, False, found.name, columns, checks, None, "m", found.name, rows=joined.rows,
+        spec.names, False, found.name, columns, checks, None, spec.models, "m", found.name,
+        rows=joined.rows,
         counted=found, unmatched=joined.without,
         notes=of_votes(label, found, joined.without, joined.alone),
     )  # fmt: skip

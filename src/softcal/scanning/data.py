@@ -431,6 +431,7 @@ class Data:
     pairs: bool = True
     drop_missing: bool = False
     date: str | None = None
+    keep_logits: bool = False  # whether predictions that are logits are read as they are
 
     @staticmethod
     def of(source: Any, **given: Any) -> Data:

@@ -153,18 +153,16 @@ def planned(data: Data, con: Any) -> Plan:
     uses = Uses(source)
     ranges = _ranges(data, source)
     columns, checks = common_columns(data, uses, ranges)
-    preds: dict[str, str] = {}
     pred_checks = []
-    for k, (name, model) in enumerate(models.items()):
+    for k, model in enumerate(models.values()):
         assert isinstance(model.pred, Column)  # noqa: S101 - not of classes
-        check, columns[f"p{k}"] = scaled_check(model.pred.name, model.pred.scale, uses, "pred_scale")
+        check, columns[f"p{k}"] = scaled_check(
+            model.pred.name, model.pred.scale, uses, "pred_scale", keep_logits=data.keep_logits
+        )
         pred_checks.append(check)
-        preds[name] = model.pred.name
     if isinstance(data.y_true, RawVotes):
         return _of_votes(data, data.y_true, uses, columns, [*pred_checks, *checks], ranges, con)
     labels = _labels(models, data, uses)
-    roles_of = {id(label): k for k, label in enumerate(labels)}
-    plain: dict[str, str | None] | None = {f"p{k}": name for k, name in enumerate(preds.values())}
     for k, label in enumerate(labels):
         columns |= {f"y{k}_{t}": y for t, y in enumerate(label.y)}
         if label.votes is not None:
@@ -172,8 +170,7 @@ def planned(data: Data, con: Any) -> Plan:
     of_labels = [check for label in labels for check in label.checks]
     roles = in_roles(uses, columns, [*of_labels, *pred_checks, *checks], drop=data.drop_missing)
     roles = roles._replace(plain=_plain(data, models, labels))
-    del plain, roles_of
-    own = _own_label(models, data, labels)
+    own = _own_label(models, data)
     found = tuple(
         ModelRows(
             name, roles, f"p{k}", tuple(f"y{own[k]}_{t}" for t in range(len(labels[own[k]].y))),
@@ -208,9 +205,9 @@ def _labels(models: Mapping[str, Model], data: Data, uses: Uses) -> list[LabelRo
     return found
 
 
-def _own_label(models: Mapping[str, Model], data: Data, labels: Sequence[LabelRows]) -> list[int]:
+def _own_label(models: Mapping[str, Model], data: Data) -> list[int]:
+    """Return the number of the label of each model."""
     different = list(dict.fromkeys(model.label or data.y_true for model in models.values()))
-    del labels
     return [different.index(model.label or data.y_true) for model in models.values()]
 
 

@@ -14,6 +14,7 @@ from softcal._validation.rules import (
     CLASS_COUNT,
     HALF_STEP,
     LABEL,
+    LOGIT,
     MISFIT,
     MISSING,
     NO_VOTE,
@@ -126,9 +127,13 @@ def label_rows(label: Any, uses: Uses) -> LabelRows:
     raise InputTypeError(message)
 
 
-def scaled_check(name: str, scale: Scale, uses: Uses, option: str) -> tuple[Check, nw.Expr]:
+def scaled_check(
+    name: str, scale: Scale, uses: Uses, option: str, *, keep_logits: bool = False
+) -> tuple[Check, nw.Expr]:
     """Return the check of a column of numbers on a scale, and the probabilities."""
     x = uses.number(name, percent=scale == "percent")
+    if keep_logits and scale == "logit":
+        return Check(name, x, LOGIT), x
     rules = scaled_rules(LABEL if option == "label_scale" else UNIT, scale, option)
     return Check(name, x, rules), scaled(x, scale)
 

@@ -15,13 +15,16 @@ from softcal.table.reliability import warn_if_hard
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from softcal._validation.inputs import Coded, Rows
     from softcal.bins import BinsLike
     from softcal.scanning.data import Cut, Data, Days, Label, Long
     from softcal.scanning.plan import Plan
     from softcal.scanning.stream import Streamed
     from softcal.table.tableset import TableSet
+
+    Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
 
 DROP = keyword("drop_missing", True)  # noqa: FBT003
 _MOST_WORDS = 20
@@ -72,6 +75,25 @@ class Scanned(NamedTuple):
     tables: TableSet
     words: dict[str, int]
     notes: tuple[str, ...] = ()
+    positive: str | None = None
+
+    def is_positive(self, word: str) -> bool:
+        """Return whether a word of a label counts as 1."""
+        from softcal.scanning.ballots import plain_word
+
+        return self.positive in (word, plain_word(word))
+
+
+def scanned(data: Data, look: Look | None = None) -> Scanned:
+    """Add up the rows of a description. `look` then gets the rows, a bounded number at a time."""
+    with opened_plan(data) as plan:
+        found = collect(plan)
+        if look is not None and plan.classes is None and plan.shared:
+            from softcal.scanning.stream import rows_in_batches
+
+            for k, (rows, groups) in enumerate(rows_in_batches(plan)):
+                look(k, rows, groups)
+        return found
 
 
 def collect(plan: Plan) -> Scanned:
@@ -97,7 +119,7 @@ def collect(plan: Plan) -> Scanned:
     assert streamed is not None  # noqa: S101 - refused otherwise
     words = _words(plan)
     tables = _finished(plan, builder, streamed, words)
-    return Scanned(tables, words, plan.notes)
+    return Scanned(tables, words, plan.notes, getattr(data.y_true, "positive", None))
 
 
 def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:

@@ -11,6 +11,7 @@ from softcal import _parallel
 from softcal._validation.inputs import Coded, Names, Rows, votes_fit
 from softcal._validation.multiclass import ClassRows
 from softcal.exceptions import InputError
+from softcal.scanning.cells import coded_groups
 from softcal.scanning.checks import BROKEN, GONE
 from softcal.scanning.classes import class_entries, one_hot
 from softcal.scanning.source import Here, Table, batches
@@ -87,6 +88,69 @@ def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Stream
         if found[2]:
             builder.add(found[2])
     return Streamed(rows, dropped)
+
+
+def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]]:
+    """Yield the rows that count of models that share rows, and their groups."""
+    first = plan.models[0]
+    columns = sorted({c for m in plan.models for c in (m.p, m.y[0], m.m) if c is not None})
+    columns += ["w"] * plan.weighted + ["group"] * (plan.data.groups is not None)
+    rows = first.roles.rows.select(*columns, "status")
+    for batch in batches(rows, max(BATCH_VALUES // len(columns), 1)):
+        if not batch.num_rows:
+            continue
+        own = dict(zip([*columns, "status"], batch.columns, strict=True))
+        made = {name: each if name == "group" else numbers(each) for name, each in own.items()}
+        state = _counting(made)
+        if state is None or state[1] == state[2]:
+            continue
+        here = state[0]
+        groups = coded_groups(here.pop("group"), str(plan.data.groups)) if "group" in here else None
+        yield {m.name: rows_of_model(here, plan, m) for m in plan.models}, groups
+
+
+class AllRows(NamedTuple):
+    """All rows of one model, its columns of predictions, and how many rows were dropped."""
+
+    rows: Rows | ClassRows
+    groups: Any
+    columns: tuple[str, ...]
+    dropped: int
+
+
+def all_rows(plan: Plan) -> AllRows:
+    """Return all rows of the first model of a plan, whose values are valid."""
+    found = plan.classes
+    every: list[Batch] = []
+    dropped = plan.unmatched
+    if found is not None:
+        for batch in class_batches(plan):
+            state = _counting(batch)
+            assert state is not None  # noqa: S101 - the values are valid
+            every.append(state[0])
+            dropped += state[2]
+        whole = {name: _joined([each[name] for each in every]) for name in every[0]}
+        models = class_rows(whole, plan)
+        assert models is not None  # noqa: S101
+        return AllRows(models[0], whole.get("group"), found.models[0], dropped)
+    parts = list(rows_in_batches(plan))
+    own = [next(iter(rows.values())) for rows, _ in parts]
+    columns = [_joined([each[k] for each in own]) if own[0][k] is not None else None for k in range(4)]
+    groups = None
+    if parts[0][1] is not None:
+        groups = np.concatenate(
+            [np.array([str(name) for name in coded.names], dtype=object)[coded.numbers]
+             for _, coded in parts if coded is not None]
+        )  # fmt: skip
+    model = plan.models[0]
+    rows = Rows(*columns, own[0].names)
+    return AllRows(rows, groups, (model.name,), dropped)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return pa.chunked_array(parts).combine_chunks()
 
 
 def _fits(found: Mapping[Any, Rows], plan: Plan) -> bool:
