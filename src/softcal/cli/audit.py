@@ -117,7 +117,9 @@ def _segments(
     if not ranges:
         return None
     if saved_files(data):
-        message = f"{'--feature' if features else '--cut'} is for rows: leave it out with saved tables."
+        message = (
+            f"{'--feature' if features else '--cut'} is for rows: leave it out with saved tables."
+        )
         raise InputError(message)
     from softcal.scanning.data import Cut
 

@@ -190,9 +190,9 @@ class Described(NamedTuple):
     records: Annotated[
         str | None, _rare("Path of the list of records in a JSON document.", "PATH", _READING)
     ] = None
-    pred_scale: Annotated[
-        Scale, _rare(f"Scale of predictions: {_SCALES}.", "SCALE", _READING)
-    ] = Scale.PROBABILITY
+    pred_scale: Annotated[Scale, _rare(f"Scale of predictions: {_SCALES}.", "SCALE", _READING)] = (
+        Scale.PROBABILITY
+    )
     label_scale: Annotated[Scale, _rare(f"Scale of labels: {_SCALES}.", "SCALE", _READING)] = (
         Scale.PROBABILITY
     )
@@ -311,9 +311,7 @@ class Described(NamedTuple):
         from softcal.scanning.data import Files
 
         form = None if self.input_format is None else self.input_format.value
-        return Files(
-            paths, self.sep, self.decimal, self.encoding, form, self.sheet, self.records
-        )
+        return Files(paths, self.sep, self.decimal, self.encoding, form, self.sheet, self.records)
 
     def data(self, paths: Any, **others: Any) -> Data:
         """Return the description of rows in files."""
@@ -372,7 +370,9 @@ class Described(NamedTuple):
         preds = given(self.pred, "Missing option '--pred'.")
         if self.is_long:
             if len(preds) > 1:
-                message = "rows of one item and model have one column of predictions: pass --pred once."
+                message = (
+                    "rows of one item and model have one column of predictions: pass --pred once."
+                )
                 raise InputError(message)
             return Long(Column(preds[0], scale), self.model, self.item, self.epochs)
         return [Column(name, scale) for name in preds]
@@ -471,7 +471,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def _typed(path: Path, key: str, value: Any, hint: Any) -> Any:
     """Return a value of a TOML file as the type of its option."""
-    kinds = [k for k in (InputFormat, Aggregate, Scale) if k is hint or k in getattr(hint, "__args__", ())]
+    kinds = [
+        k
+        for k in (InputFormat, Aggregate, Scale)
+        if k is hint or k in getattr(hint, "__args__", ())
+    ]
     try:
         if kinds:
             return kinds[0](value)
@@ -543,7 +547,9 @@ def _with_toml(
         values["data"] = [str(how.data_file.parent / each) for each in source]
     for field, value in stated.items():
         if getattr(how, field) not in (Described._field_defaults[field], value):
-            message = f"{option_of(field)} and {how.data_file} state different values: leave one out."
+            message = (
+                f"{option_of(field)} and {how.data_file} state different values: leave one out."
+            )
             raise InputError(message)
     return how._replace(data_file=None, **stated), values
 

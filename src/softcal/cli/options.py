@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
     """Raise if the line gives two values to an option that takes one.
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.describe import Described, describes
+from softcal.cli.describe import Described, Scale, describes
 from softcal.cli.options import (
     Level,
     MaybeBins,
@@ -83,7 +83,7 @@ def _about(tables: TableSet, data: list[str], how: Described, *, from_rows: bool
         tables = replace(tables, axes=tables.axes._replace(model=tuple(how.models or ())))
     kinds = {"--vote-columns": how.vote_columns, "--label-columns": how.label_columns}
     class_label = next((option for option, given in kinds.items() if given), "--label")
-    rows = " ".join([_rows_name(data), *how._replace(raters=False).words])
+    rows = " ".join([_rows_name(data), *how.words(*_STATED)])
     labeled = None
     if how.raw_votes or how.counts_beside:
         counts = how.vote_columns
@@ -92,9 +92,17 @@ def _about(tables: TableSet, data: list[str], how: Described, *, from_rows: bool
     apply: tuple[str, ...] = ()
     applicable = how.pred_scale is Scale.PROBABILITY and not how.drop_missing and not how.sheet
     if commands and applicable and tables.targets[0] != TOP:
-        reading = RowOptions(how.sep, how.decimal, how.encoding, how.input_format).words
+        named = ("sep", "decimal", "encoding", "input_format")
+        reading = Described(**{field: getattr(how, field) for field in named}).words()
         apply = apply_commands(tables.models, " ".join([_rows_name(data), *reading]))
     return About(title, source_name(data), label, commands, apply)
+
+
+_STATED = (
+    "--label", "--pred", "--by", "--weight", "--votes", "--group", "--label-columns",
+    "--vote-columns", "--pred-columns", "--classes", "--ordered", "--raters", "--name",
+)  # fmt: skip
+"""Options that the commands of a report state themselves, or that they do not have."""
 
 
 def _rows_name(data: list[str]) -> str:

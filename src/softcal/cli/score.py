@@ -45,6 +45,7 @@ def score(
 ) -> None:
     """Compute SMECE, its interval, a calibration test, and the Brier score."""
     from softcal._validation.rules import refuse_bad_level
+
     refuse_bad_level(level)
     if how.bounds:
         _refuse_level(level)

@@ -156,9 +156,7 @@ def plain_word(text: str) -> str:
     return whole[1] if whole else text
 
 
-def _counts(
-    ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] | None
-) -> Counted:
+def _counts(ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] | None) -> Counted:
     """Count the votes on each item by the engine."""
     raters = 0
     if classes is None:
@@ -179,7 +177,9 @@ def _counts(
         name = f"votes in {label.vote}"
     single = None
     if label.rater is not None:
-        raters = int(collected(ballots.select(nw.col("rater").n_unique().alias("n")))["n"][0].as_py())
+        raters = int(
+            collected(ballots.select(nw.col("rater").n_unique().alias("n")))["n"][0].as_py()
+        )
     if label.raters and classes is None:
         single = marked.group_by("item", "rater").agg(nw.col("v").mean(), nw.len().alias("n"))
         single = single.with_columns(nw.col("n").cast(nw.Float64))
@@ -201,9 +201,7 @@ def _refuse_other_classes(
         raise InputError(message)
 
 
-def _matrix(
-    ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] | None
-) -> Votes:
+def _matrix(ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] | None) -> Votes:
     """Bring all votes here."""
     if label.raters:
         message = (
@@ -250,7 +248,9 @@ def _of_matrix(
         message = "items of votes must have names that differ as text: 1 and '1' do not."
         raise InputError(message)
     if classes is None:
-        votes = votes if label.aggregate != "shares" and votes.n_classes == 2 else _binary(label, votes)
+        votes = (
+            votes if label.aggregate != "shares" and votes.n_classes == 2 else _binary(label, votes)
+        )
     posterior = label.aggregate == "dawid-skene"
     totals = votes.effective_totals.astype(np.float64)
     shares = dawid_skene(votes).posterior if posterior else votes.shares
@@ -347,12 +347,12 @@ def _refuse_unmatched(item: str, without: Any, alone: Any, rows: int, items: int
             f"Items look like {without[1][0]!r:.60} in the predictions and like "
             f"{alone[1][0]!r:.60} in the votes: make them equal."
         )
-    raise InputError(f"each {item} must have a prediction and votes: {'; '.join(problems)}. {remedy}")
+    raise InputError(
+        f"each {item} must have a prediction and votes: {'; '.join(problems)}. {remedy}"
+    )
 
 
-def one_per_item(
-    rows: nw.LazyFrame[Any], item: str, names: dict[str, str]
-) -> nw.LazyFrame[Any]:
+def one_per_item(rows: nw.LazyFrame[Any], item: str, names: dict[str, str]) -> nw.LazyFrame[Any]:
     """Return one row per item, for rows that are votes; raise if a value differs within an item."""
     rows = rows.with_columns(
         *(nw.col(c).alias(f"{c}_high") for c in names),
@@ -377,3 +377,41 @@ def one_per_item(
             )
             raise InputError(message)
     return grouped.select("item", *names)
+
+
+def rated(plan: Any) -> tuple[Votes, tuple[str, ...], list[Any]]:
+    """Bring votes here with the kind of each rater, and the predictions of their items."""
+    from softcal.scanning.stream import numbers
+
+    label, roles = plan.data.y_true, plan.models[0].roles
+    own = roles.source if label.source is None else opened_to_join(label.source, plan.con)
+    ballots, _ = _ballots(label, own, drop=plan.data.drop_missing)
+    rows = collected(roles.rows.filter(nw.col("status") == 0))
+    here = {str(name): k for k, name in enumerate(rows["item"].to_pylist())}
+    votes = votes_here(ballots, label)
+    votes = votes.for_items([name for name in votes.items or () if str(name) in here])
+    order = [here[str(name)] for name in votes.items or ()]
+    predictions = [numbers(rows[model.p])[order] for model in plan.models]
+    return votes, _kinds(ballots, votes, label), predictions
+
+
+def _kinds(ballots: nw.LazyFrame[Any], votes: Votes, label: RawVotes) -> tuple[str, ...]:
+    """Return the kind of each rater; raise if one has several."""
+    pairs = ballots.select("rater", "kind").unique()
+    several = pairs.group_by("rater").agg(
+        nw.len().alias("n"), nw.col("kind").min().alias("low"), nw.col("kind").max().alias("high")
+    )
+    other = counted_and_first(several.filter(nw.col("n") > 1), ["low", "high", "rater"])
+    if other is not None:
+        raters = collected(several.select(nw.len().alias("n")))["n"][0].as_py()
+        message = (
+            f"{label.kind} must be the same in all votes of a rater: {other[0]:,} of {raters:,} "
+            f"raters have several values, the first is {other[1][2]!r:.60} with "
+            f"{other[1][0]!r:.60} and {other[1][1]!r:.60}. Correct them, or name a column that "
+            "describes raters."
+        )
+        raise InputError(message)
+    table = collected(pairs)
+    kind = dict(zip(table["rater"].to_pylist(), table["kind"].to_pylist(), strict=True))
+    assert votes.ballots is not None  # noqa: S101 - raters are known
+    return tuple(str(kind[name]) for name in votes.ballots.workers)

@@ -132,7 +132,9 @@ def _spread(rows: nw.LazyFrame[Any], check: Check) -> Spread:
     part = nw.when(x == x.floor()).then(nw.lit(0)).otherwise(nw.lit(1))
     found = collected(
         rows.select(
-            known.min().alias("low"), known.max().alias("high"), other.max().alias("other"),
+            known.min().alias("low"),
+            known.max().alias("high"),
+            other.max().alias("other"),
             part.max().alias("part"),
         )  # fmt: skip
     ).to_pylist()[0]

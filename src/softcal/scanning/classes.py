@@ -84,7 +84,9 @@ def class_plan(data: Data, preds: Mapping[str, Any], uses: Uses, con: Any) -> Cl
         if data.keep_logits and pred.scale == "logit":
             found, more = _values(spec.models[k], LOGIT, spec, uses)
         else:
-            found, more = _probabilities(model, spec.models[k], pred.scale, "pred_scale", spec, uses)
+            found, more = _probabilities(
+                model, spec.models[k], pred.scale, "pred_scale", spec, uses
+            )
         columns |= {f"p{k}_{c}": x for c, x in enumerate(found)}
         checks += more
     if isinstance(label, RawVotes):
@@ -140,7 +142,10 @@ def _with_votes(made: ClassPlan, votes: str | int, uses: Uses) -> ClassPlan:
     m = uses.number(votes) if isinstance(votes, str) else nw.lit(float(votes))
     checks = [Check(votes, m, VOTES)] if isinstance(votes, str) else []
     if not made.named:
-        off = [misfit_check(made.label, made.columns[f"y_{c}"], votes, m) for c in range(len(made.names))]
+        off = [
+            misfit_check(made.label, made.columns[f"y_{c}"], votes, m)
+            for c in range(len(made.names))
+        ]
         worst = nw.max_horizontal(*(each.value for each in off))
         checks.append(off[0]._replace(value=worst, raw=None))
     made.columns["m"] = m

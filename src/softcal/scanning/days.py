@@ -36,9 +36,7 @@ def rule_of(days: Days) -> Rule:
     return Rule(must, lambda values: values == 1, verdict, lambda _name, _spread: remedy)
 
 
-def refuse_unclear(
-    days: Days, found: Coded, texts: Sequence[str | None], rows: Any
-) -> NoReturn:
+def refuse_unclear(days: Days, found: Coded, texts: Sequence[str | None], rows: Any) -> NoReturn:
     """Raise because values do not state a day clearly."""
     unclear = np.array([text is None for text in texts])[found.numbers]
     size = np.ones(unclear.size) if rows is None else rows

@@ -158,7 +158,10 @@ def spooled_text(path: Path, form: Format) -> Path:
     from softcal._io import temporary
 
     copy = temporary(path.name)
-    with stream_of(path, form.compression) as raw, copy.open("w", encoding="utf-8", newline="") as to:
+    with (
+        stream_of(path, form.compression) as raw,
+        copy.open("w", encoding="utf-8", newline="") as to,
+    ):
         text = io.TextIOWrapper(io.BufferedReader(raw), form.encoding or "utf-8", newline="")
         for part in iter(partial(text.read, 1 << 20), ""):
             to.write(part.removeprefix("\ufeff") if not to.tell() else part)
@@ -218,7 +221,9 @@ def _json_names(rows: Any) -> dict[str, str]:
             for key, inner in value.items():
                 look(inner, f"{path}.{key}" if path else key)
         elif value is not None or path not in found:
-            kind = "list" if isinstance(value, list) else "text" if isinstance(value, str) else "value"
+            kind = (
+                "list" if isinstance(value, list) else "text" if isinstance(value, str) else "value"
+            )
             found[path] = kind if value is not None else found.get(path, "value")
 
     for (text,) in rows.fetchall():

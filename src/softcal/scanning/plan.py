@@ -260,9 +260,7 @@ def _of_votes(
     columns = {**columns, "y0_0": nw.col("y"), "m0": nw.col("m"), "item": nw.col("item")}
     roles = in_roles(uses, columns, checks, drop=data.drop_missing, frame=joined.rows)
     names = list(data.y_prob)  # type: ignore[arg-type]
-    models = tuple(
-        ModelRows(name, roles, f"p{k}", ("y0_0",), "m0") for k, name in enumerate(names)
-    )
+    models = tuple(ModelRows(name, roles, f"p{k}", ("y0_0",), "m0") for k, name in enumerate(names))
     return Plan(
         data, con, models, (LABEL_TARGET,), found.name, found.name, ranges=ranges, counted=found,
         unmatched=joined.without, notes=_vote_notes(label, found, joined.without, joined.alone),

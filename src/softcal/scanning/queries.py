@@ -66,7 +66,9 @@ class Queries:
             if own is not None:
                 values[j] = numbers(table[own])
         here &= values[SUM_NAMES.index("count")] > 0
-        self._add("tables", (k, t), table, [place], values, here, rows=total - dropped if first else 0)
+        self._add(
+            "tables", (k, t), table, [place], values, here, rows=total - dropped if first else 0
+        )
         return Streamed(total, dropped)
 
     def _add(
@@ -101,7 +103,9 @@ class Queries:
                 query = sums.groups(rows, plan.by, plan.grid, weighted=plan.weighted)
                 self._owned("group_sums", (k, t), query, "group")
 
-    def _owned(self, block: str, key: tuple[int, ...], query: nw.LazyFrame[Any], owner: str) -> None:
+    def _owned(
+        self, block: str, key: tuple[int, ...], query: nw.LazyFrame[Any], owner: str
+    ) -> None:
         """Add the sums of owners, a bounded number of entries at a time."""
         axes = BLOCKS[block].axes
         for table in batches(query, _ENTRIES_AT_ONCE):
@@ -110,7 +114,11 @@ class Queries:
             own = self._cells.groups(table[owner]) if owner == "group" else self._raters(table)
             places = [numbers(table["bin"])] if axes[-1] == "bin" else []
             values = self._values(table, block)
-            here = values[BLOCKS[block].sums.index("weight")] > 0 if "weight" in BLOCKS[block].sums else slice(None)
+            here = (
+                values[BLOCKS[block].sums.index("weight")] > 0
+                if "weight" in BLOCKS[block].sums
+                else slice(None)
+            )
             self._add(block, key, table, places, values, here, owners=own)
 
     def _raters(self, table: Any) -> Any:

@@ -173,7 +173,9 @@ def _count_rows(columns: Any, positive: str | None, uses: Uses) -> LabelRows:
     total = sum(list(counts.values())[1:], next(iter(counts.values())))
     checks = [Check(name, x, CLASS_COUNT) for name, x in counts.items()]
     checks.append(Check(f"rows of {label}", total, (NO_VOTE,), shown="sums to {}"))
-    return LabelRows(label, checks, (when(total >= 1, counts[chosen] / total, 0.0),), total, of_votes=label)
+    return LabelRows(
+        label, checks, (when(total >= 1, counts[chosen] / total, 0.0),), total, of_votes=label
+    )
 
 
 def _bound_rows(low: str, high: str, scale: Scale, uses: Uses) -> LabelRows:

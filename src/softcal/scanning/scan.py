@@ -178,9 +178,7 @@ def _words(plan: Plan) -> dict[str, int]:
     return {each["word"]: each["n"] for each in often}
 
 
-def _finished(
-    plan: Plan, builder: Builder, streamed: Streamed, words: dict[str, int]
-) -> TableSet:
+def _finished(plan: Plan, builder: Builder, streamed: Streamed, words: dict[str, int]) -> TableSet:
     data = plan.data
     rows, dropped = streamed.rows - streamed.dropped, streamed.dropped + plan.unmatched
     if not rows and streamed.dropped:

@@ -154,7 +154,9 @@ class Here(Source):
             return "list"
         if found.startswith(("VARCHAR", "ENUM")):
             return "text"
-        is_number = re.match(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DEC|BOOL", found)
+        is_number = re.match(
+            r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DEC|BOOL", found
+        )
         if found.startswith(("STRUCT", "MAP", "UNION")):
             message = f"{name} must hold single values: in {self.place} it holds {found:.100}."
             raise InputTypeError(message)
@@ -185,6 +187,17 @@ class Here(Source):
     def numbered(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
         """Return the rows with their files and numbers, and with the texts of numbers."""
         return nw.from_native(self._union(uses, numbered=True))
+
+    def whole(self) -> Any:
+        """Return all columns as an Arrow table."""
+        found = self._union([Use(name, "value") for name in self.names], numbered=False)
+        return found.to_arrow_table().rename_columns(self.names)
+
+    def refuse_damaged(self) -> None:
+        """Raise if a file cannot be read to its end."""
+        with naming_the_place(self.place):
+            for part in self._parts:
+                part.relation().aggregate("count(*)").fetchall()
 
     def _union(self, uses: Sequence[Use], *, numbered: bool) -> Any:
         parts = [
@@ -449,9 +462,11 @@ def _reader(batches: Iterator[Any]) -> Any:
 
     def tables() -> Iterator[Any]:
         for each in batches:
-            yield _table_of(each) if isinstance(each, Mapping) else nw.from_native(
-                each, eager_only=True
-            ).to_arrow()
+            yield (
+                _table_of(each)
+                if isinstance(each, Mapping)
+                else nw.from_native(each, eager_only=True).to_arrow()
+            )
 
     parts = tables()
     first = next(parts, None)

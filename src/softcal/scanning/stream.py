@@ -135,7 +135,9 @@ def all_rows(plan: Plan) -> AllRows:
         return AllRows(models[0], whole.get("group"), found.models[0], dropped)
     parts = list(rows_in_batches(plan))
     own = [next(iter(rows.values())) for rows, _ in parts]
-    columns = [_joined([each[k] for each in own]) if own[0][k] is not None else None for k in range(4)]
+    columns = [
+        _joined([each[k] for each in own]) if own[0][k] is not None else None for k in range(4)
+    ]
     groups = None
     if parts[0][1] is not None:
         groups = np.concatenate(
@@ -199,7 +201,9 @@ def plain_or_made(plan: Plan, model: ModelRows, columns: Sequence[str]) -> Itera
 
 def plain_batches(source: Any, columns: Sequence[str], rows: int) -> Iterator[Any] | None:
     """Return batches of a source's own columns of numbers; None if its engine must read them."""
-    if not isinstance(source, Here) or any(source.kind(name) not in ("number", "list") for name in columns):
+    if not isinstance(source, Here) or any(
+        source.kind(name) not in ("number", "list") for name in columns
+    ):
         return None
     if isinstance(source, Table):
         table = source.columns(columns)
@@ -251,8 +255,12 @@ def class_batches(plan: Plan) -> Iterator[Batch]:
     others = [*plan.by, *(["group"] if plan.data.groups is not None else [])]
     rows = max(BATCH_VALUES // (size * (len(models) + 1)), 1)
     if roles.plain is not None and not others:
-        columns = [c for role in roles.plain.values() for c in ([role] if isinstance(role, str) else role)]
-        direct = plain_batches(roles.source, [c for c in columns if c not in roles.plain.get("label", ())], rows)
+        columns = [
+            c for role in roles.plain.values() for c in ([role] if isinstance(role, str) else role)
+        ]
+        direct = plain_batches(
+            roles.source, [c for c in columns if c not in roles.plain.get("label", ())], rows
+        )
         if direct is not None and "label" not in roles.plain:
             for batch in direct:
                 own = dict(zip(columns, batch.columns, strict=True))
@@ -288,7 +296,9 @@ def _matrix(columns: Sequence[Any], size: int, role: str) -> Any:
     from pyarrow import compute
 
     lists = columns[0]
-    if lists.null_count or not bool(compute.all(compute.equal(compute.list_value_length(lists), size)).as_py()):
+    if lists.null_count or not bool(
+        compute.all(compute.equal(compute.list_value_length(lists), size)).as_py()
+    ):
         return np.full((len(lists), size), np.nan)  # refused by the census
     return numbers(lists.flatten()).reshape(-1, size)
 
