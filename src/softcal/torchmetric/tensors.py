@@ -27,16 +27,15 @@ KEPT = tuple(name for name in kernel.SUM_NAMES if name not in VOTES)
 """The sums stored for tensors, in this order: all except those of votes."""
 
 
-def column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of columns of shape (n,), as float64 of shape (sums, 1, bins)."""
-    add_up = host_column_sums if preds.device.type == "cpu" else device_column_sums
-    return add_up(preds, target, weights, bins)
+def table_sums(
+    preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, *, by_class: bool = False
+) -> Tensor:
+    """Return the sums of rows, as float64 of shape (sums, tables, bins).
 
-
-def class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of each class, given (n, classes), of shape (sums, classes, bins)."""
-    add_up = host_class_sums if preds.device.type == "cpu" else device_class_sums
-    return add_up(preds, target, weights, bins)
+    Rows of shape (n,) have one table. By class, they have shape (n, classes) and a table per class.
+    """
+    add_up = host_sums if preds.device.type == "cpu" else device_sums
+    return add_up(preds, target, weights, bins, by_class=by_class)
 
 
 def are_probabilities(*tensors: Tensor) -> bool:
@@ -46,7 +45,18 @@ def are_probabilities(*tensors: Tensor) -> bool:
     return bool(torch.stack([(low >= 0) & (high <= 1) for low, high in ends]).all())
 
 
-def host_column_sums(
+def host_sums(
+    preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, *, by_class: bool = False
+) -> Tensor:
+    """Return the sums of rows on the CPU."""
+    if not by_class:
+        return _column_sums(preds, target, weights, bins)
+    columns = zip(preds.unbind(1), target.unbind(1), strict=True)
+    each = (_column_sums(p, y, weights, bins, f"[:, {k}]") for k, (p, y) in enumerate(columns))
+    return torch.cat(list(each), dim=1)
+
+
+def _column_sums(
     preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, part: str = ""
 ) -> Tensor:
     """Return the sums of columns on the CPU; `part` is the caller's index, for messages."""
@@ -59,23 +69,16 @@ def host_column_sums(
     return torch.from_numpy(np.array([getattr(sums, name) for name in KEPT])).unsqueeze(1)
 
 
-def host_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of each class on the CPU."""
-    columns = zip(preds.unbind(1), target.unbind(1), strict=True)
-    each = (host_column_sums(p, y, weights, bins, f"[:, {k}]") for k, (p, y) in enumerate(columns))
-    return torch.cat(list(each), dim=1)
-
-
-def device_column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of columns with torch operations."""
-    sums = _with_torch(preds.unsqueeze(-1), target.unsqueeze(-1), weights, bins)
-    return host_column_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
-
-
-def device_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of each class with torch operations."""
-    sums = _with_torch(preds, target, weights, bins)
-    return host_class_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
+def device_sums(
+    preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, *, by_class: bool = False
+) -> Tensor:
+    """Return the sums of rows with torch operations."""
+    columns = (preds, target) if by_class else (preds.unsqueeze(-1), target.unsqueeze(-1))
+    sums = _with_torch(*columns, weights, bins)
+    if sums is not None:
+        return sums
+    weights = None if weights is None else weights.cpu()
+    return host_sums(preds.cpu(), target.cpu(), weights, bins, by_class=by_class)
 
 
 def group_sums(
@@ -115,12 +118,6 @@ def _places(p: Tensor, bins: Bins) -> Tensor:
     edges = torch.tensor(bins.edges, device=p.device)
     place = torch.bucketize(p, edges[1:-1], right=True)  # exact: both are float64
     return place + torch.arange(p.shape[1], device=p.device) * len(bins)
-
-
-def _on_host(
-    preds: Tensor, target: Tensor, weights: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    return preds.cpu(), target.cpu(), None if weights is None else weights.cpu()
 
 
 def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor | None:
