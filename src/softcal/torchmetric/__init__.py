@@ -207,8 +207,8 @@ class TableMetric(Metric):
 
     def _fits(self, state: dict[str, Any]) -> bool:
         """Return whether another state has these bins and classes, in full precision."""
-        edges, table, grouped = (state.get(name) for name in _STATES)
-        keys, sums = (state.get(name) for name in _GROUP_STATES)
+        states: list[Any] = [state.get(name) for name in (*_STATES, *_GROUP_STATES)]
+        edges, table, grouped, keys, sums = states
         if not isinstance(keys, list) or not isinstance(sums, list) or len(keys) != len(sums):
             return False
         if not all(isinstance(each, Tensor) for each in (edges, table, grouped, *keys, *sums)):
