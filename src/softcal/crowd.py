@@ -14,7 +14,7 @@ from softcal import _display
 from softcal._validation import arrays
 from softcal._validation.rules import is_number
 from softcal.exceptions import InputError, InputTypeError
-from softcal.votes import Votes
+from softcal.votes import Votes, ballots_of
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -195,7 +195,10 @@ def dawid_skene(
     array([[0., 1.],
            [1., 0.]])
     """
-    ballots = _ballots(votes)
+    if not isinstance(votes, Votes):
+        message = f"votes must be Votes, from Votes.from_long: got {type(votes).__name__}."
+        raise InputTypeError(message)
+    ballots = ballots_of(votes, "dawid_skene")
     names, stratum = _strata(strata, votes.n_items)
     numbers = is_number(max_iterations) and is_number(tolerance)
     if not is_number(smoothing) or not 0 <= smoothing < np.inf:
@@ -230,18 +233,6 @@ def dawid_skene(
         iterations,
         converged,
     )
-
-
-def _ballots(votes: Votes) -> Ballots:
-    if not isinstance(votes, Votes):
-        message = f"votes must be Votes, from Votes.from_long: got {type(votes).__name__}."
-        raise InputTypeError(message)
-    if votes.ballots is None:
-        message = (
-            "votes must have workers: use Votes.from_long(frame, item=..., label=..., worker=...)."
-        )
-        raise InputError(message)
-    return votes.ballots
 
 
 def _strata(strata: npt.ArrayLike | None, n_items: int) -> tuple[list[Any], IndexArray]:
