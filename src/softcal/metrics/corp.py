@@ -94,11 +94,9 @@ class CorpCurve(_display.Printed):
             [*(f"{x:.4f}" for x in values), str(count)]
             for *values, count in zip(*columns, self.count, strict=True)
         ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", "", "", ""]] if left_out else []
         title = f"{self.count.size} steps   Brier {self.brier}"
         header = ["prob from", "to", "recalibrated", "count"]
-        return title, header, [*first, *between, *last]
+        return title, header, _display.shortened(rows)
 
 
 def corp(
