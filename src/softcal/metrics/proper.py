@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal._validation.inputs import FloatArray
+    from softcal._validation.multiclass import ClassRows
 
     Terms = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -224,7 +225,7 @@ def _mean_of_rows(
                 inputs.refuse(rows)
             yield terms(y, p), w
 
-    mean = weighted_mean(losses())
+    mean = _weighted_mean(losses())
     if mean is None:
         inputs.refuse_no_weight(rows)
     return mean
@@ -238,17 +239,21 @@ def mean_of_items(
 ) -> float:
     """Return the weighted mean of the terms of items; p and y have shape (classes, rows)."""
     data = class_rows(y_true, y_prob, sample_weight)
+    return mean_of_blocks(data, data.map_blocks(terms))
+
+
+def mean_of_blocks(data: ClassRows, blocks: Iterable[tuple[slice, FloatArray]]) -> float:
+    """Return the weighted mean of a loss, given its blocks of rows."""
     w = data.sample_weight
-    mean = weighted_mean(
-        (loss, None if w is None else inputs.as_float64(w[part]))
-        for part, loss in data.map_blocks(terms)
+    mean = _weighted_mean(
+        (loss, None if w is None else inputs.as_float64(w[part])) for part, loss in blocks
     )
     if mean is None:
         inputs.refuse_no_weight(data.column(0))
     return mean
 
 
-def weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
+def _weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
     """Return the weighted mean loss over blocks of rows; None if the total weight is 0."""
     totals, weights = [], []
     for loss, w in blocks:
