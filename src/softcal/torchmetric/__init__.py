@@ -15,7 +15,7 @@ from softcal._optional import naming_the_extra
 from softcal._validation.rules import SUM_TOLERANCE
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
-from softcal.table.kernel import Sums
+from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.owners import MAX_GROUPS, Groups, merged, refuse_many_group_bins
 from softcal.table.reliability import Reliability
 
@@ -26,7 +26,6 @@ with naming_the_extra():
 
     from softcal.torchmetric.tensors import (
         KEPT,
-        VOTES,
         added_by_key,
         are_probabilities,
         group_sums,
@@ -56,7 +55,7 @@ class TableMetric(Metric):
     full_state_update = False
     plot_lower_bound = 0.0
     plot_upper_bound = 1.0
-    by_class = False  # whether each class has a table of its own
+    _by_class = False  # whether each class has a table of its own
 
     edges: Tensor  # (bins + 1,)
     sums: Tensor  #  (sums, classes, bins), never changed in place
@@ -121,14 +120,14 @@ class TableMetric(Metric):
         preds, target = self._columns(preds, target)
         if preds.shape == target.shape and not preds.numel():
             return
-        sums = table_sums(preds, target, weights, self.bins, by_class=self.by_class)
+        sums = table_sums(preds, target, weights, self.bins, by_class=self._by_class)
         total, grouped = self.sums + sums, self.grouped
         parts = self.group_keys, self.group_sums
         if groups is not None:
             refuse_many_group_bins(len(self.bins))
             _refuse_other_groups(groups, len(preds))
             grouped = grouped + sums[0, 0].sum()
-            if not self.by_class:
+            if not self._by_class:
                 preds, target = preds.unsqueeze(1), target.unsqueeze(1)
             found = group_sums(preds, target, weights, groups, self.bins)
             parts = self._joined(*([*old, new] for old, new in zip(parts, found, strict=True)))
@@ -201,7 +200,7 @@ class TableMetric(Metric):
                 raise BinMismatchError(message)
             sums, grouped = (getattr(self, k) + state[k].to(self.sums) for k in _STATES[1:])
             _refuse_mixture(sums, grouped)
-        super().merge_state(incoming_state if isinstance(incoming_state, Metric) else state)
+        super().merge_state(incoming_state)
         self.group_keys, self.group_sums = self._joined(self.group_keys, self.group_sums)
         self._accept_new_rows()
 
@@ -291,18 +290,10 @@ class TableMetric(Metric):
             _refuse_mixture(self.sums, self.grouped)
             tables = self.sums.cpu().numpy().swapaxes(0, 1)
             groups = self._groups()
-        no_votes = dict.fromkeys(VOTES, np.zeros(len(self.bins)))
-        return [
-            Reliability(
-                self.bins,
-                Sums(
-                    **{**dict(zip(KEPT, sums.copy(), strict=True)), **no_votes,
-                       "count": sums[0].astype(np.int64)}
-                ),
-                of_groups,
-            )
-            for sums, of_groups in zip(tables, groups, strict=True)
-        ]  # fmt: skip
+        none: dict[str, Any] = dict.fromkeys(SUM_NAMES, np.zeros(len(self.bins)))
+        found = (none | dict(zip(KEPT, sums.copy(), strict=True)) for sums in tables)
+        named = (Sums(**sums | {"count": sums["count"].astype(np.int64)}) for sums in found)
+        return [Reliability(self.bins, *each) for each in zip(named, groups, strict=True)]
 
     def _groups(self) -> Sequence[Groups | None]:
         """Return the products of group sums of each table; None without groups."""
@@ -448,7 +439,7 @@ class ClasswiseSoftCalibrationError(TableMetric):
     [0.1, 0.3, 0.2]
     """
 
-    by_class = True
+    _by_class = True
 
     def __init__(self, num_classes: int, bins: BinsLike = 10, **kwargs: Any) -> None:
         super().__init__(bins, _number_of_classes(num_classes), **kwargs)

@@ -92,15 +92,21 @@ def group_sums(
         The keys, of shape (entries, 2): the group, and the class times the number of bins plus the
         bin. The sums, of shape (entries, 2), of w d and w.
     """
-    p, y = preds.detach().double(), target.detach().double()
-    w = torch.ones_like(p)
-    if weights is not None:
-        w *= weights.detach().double().unsqueeze(1)
+    p, y, w = _doubles(preds, target, weights)
     present = w > 0
     group = groups.to(p.device, torch.int64).unsqueeze(1).expand_as(p)
     values = torch.stack((w * (p - y), w), dim=-1)
     keys = torch.stack((group, _places(p, bins)), dim=-1)
     return added_by_key(keys[present], values[present])
+
+
+def _doubles(
+    preds: Tensor, target: Tensor, weights: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return predictions, labels, and weights of the same shape, as float64 without gradients."""
+    p, y = preds.detach().double(), target.detach().double()
+    w = torch.ones_like(p)
+    return p, y, w if weights is None else w * weights.detach().double().unsqueeze(1)
 
 
 def added_by_key(keys: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
@@ -124,12 +130,10 @@ def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bin
     """Return the sums of (n, classes), or None if something is invalid."""
     if not _have_right_shapes(preds, target, weights) or not are_probabilities(preds, target):
         return None
-    p, y = preds.detach().double(), target.detach().double()
-    w = torch.ones_like(p)
-    if weights is not None:
-        w *= weights.detach().double().unsqueeze(1)
-        if not bool((((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0)).all()):
-            return None
+    p, y, w = _doubles(preds, target, weights)
+    right = ((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0)
+    if weights is not None and not bool(right.all()):
+        return None
     shape = len(KEPT), p.shape[1], len(bins)
     cell = _places(p, bins)
     found = terms(p, y, w, None, lambda condition, value: torch.where(condition, value, 0.0))
