@@ -24,11 +24,11 @@ _HARD: dict[str, Any] = {"color": VERMILLION, "marker": "s", "linestyle": "--"}
 _CLOSED, _OPEN = 1, 0  # the reading of the last bin, as in `experiments.READINGS`
 
 
-def reliability_diagrams(k: float = 2.0, n: int = 5000) -> Figure:
+def reliability_diagrams() -> Figure:
     """Draw each model's mean soft and thresholded labels per bin over its mean predictions."""
     rng = np.random.default_rng(SEED)
-    x, e = rng.uniform(-HALF_WIDTH, HALF_WIDTH, n), rng.uniform(0, 1, n)
-    models = predictions(k, x, e)
+    x, e = rng.uniform(-HALF_WIDTH, HALF_WIDTH, 5000), rng.uniform(0, 1, 5000)
+    models = predictions(2.0, x, e)
     figure = Figure(figsize=(11, 3.1), layout="constrained")
     axes = figure.subplots(1, len(models), sharex=True, sharey=True)
     for ax, (letter, p) in zip(axes, models.items(), strict=True):

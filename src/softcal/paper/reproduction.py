@@ -130,14 +130,9 @@ def compare(results: Experiments) -> list[Cell]:
     ]
 
 
-def limits(k: float, *, last_bin_closed: bool = True) -> FloatArray:
+def limits(k: float) -> FloatArray:
     """Return the limits of both metrics for the five models, shape (2, 5)."""
-    return np.array(
-        [
-            [limit(model, k, last_bin_closed=last_bin_closed) for model in MODELS]
-            for limit in (limit_smece, limit_ece)
-        ]
-    )
+    return np.array([[limit(model, k) for model in MODELS] for limit in (limit_smece, limit_ece)])
 
 
 def limit_accuracy(k: float) -> FloatArray:

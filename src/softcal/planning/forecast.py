@@ -544,23 +544,18 @@ def power_of_difference(
     root = math.sqrt(items)
     residual_w = items * worse.gap + root * own * scale_w
     residual_b = items * better.gap + root * (own @ shared + other @ rest.T) * scale_b
+    sums_w = future_sums(worse, items, votes, residual_w)
+    sums_b = future_sums(better, items, votes, residual_b)
+    # Each model expects the events of the pilot, whatever gaps are assumed. Otherwise more events
+    # than expected would bound SMECE below, although no gap shows it.
     sums_w, sums_b = (
-        _expecting_its_events(future_sums(x, items, votes, residual))
-        for x, residual in ((worse, residual_w), (better, residual_b))
+        replace(x, prob_var=np.maximum(x.prob_var, x.residual_var)) for x in (sums_w, sums_b)
     )
     cross = items * scale_w[:, None] * shared * scale_b
     family = DifferenceIntervals(sums_w, sums_b, cross, np.asarray(items))
     low, _ = family.limits(1 - level)
     mean, spread = float(low.mean()), float(low.std())
     return float(ndtr(mean / spread)) if spread > 0 else float(mean > 0)
-
-
-def _expecting_its_events(sums: Sums) -> Sums:
-    """Return sums whose models expect the events of the pilot, whatever gaps are assumed.
-
-    Otherwise more events than expected would bound SMECE below, although no gap shows it.
-    """
-    return replace(sums, prob_var=np.maximum(sums.prob_var, sums.residual_var))
 
 
 def _shared(
