@@ -158,7 +158,7 @@ def test_bins_are_immutable_and_compare_by_edges() -> None:
     assert bins != sc.Bins([0, 0.25, 1])
     assert bins != "bins"
     with pytest.raises(AttributeError):
-        bins.edges = np.array([0.0, 1.0])  # type: ignore[misc]
+        bins.edges = np.array([0.0, 1.0])
     with pytest.raises(AttributeError):
         del bins.edges
     with pytest.raises(ValueError, match="read-only"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -92,7 +91,6 @@ BinsLike: TypeAlias = "int | np.integer[Any] | Bins | Sequence[float] | FloatArr
 MAX_BINS = 1_000_000
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Bins:
     r"""Bins that cover [0, 1]: bin b is \([e_b, e_{b+1})\), and the last bin is closed.
 
@@ -110,6 +108,8 @@ class Bins:
     array([1, 1, 2])
     """
 
+    __slots__ = ("edges", "guide")
+
     edges: FloatArray
     guide: Guide
 
@@ -118,8 +118,17 @@ class Bins:
         own = column(edges, "edges").astype(np.float64) + 0.0
         _refuse_bad_edges(own)
         own.setflags(write=False)
-        view = own.view()  # cannot be made writable again
-        vars(self).update(edges=view, guide=Guide.of(view))
+        object.__setattr__(self, "edges", own.view())  # a view cannot be made writable again
+        object.__setattr__(self, "guide", Guide.of(self.edges))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Raise: bins are shared between tables, so they cannot change."""
+        message = f"Bins are immutable: create new bins instead of changing {name!r}."
+        raise AttributeError(message)
+
+    def __delattr__(self, name: str) -> None:
+        """Raise, as above."""
+        self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[type[Bins], tuple[FloatArray]]:
         """Pickle the edges alone; the lookup table is rebuilt from them."""
