@@ -225,7 +225,7 @@ def _mean_of_rows(
                 inputs.refuse(rows)
             yield terms(y, p), w
 
-    mean = _weighted_mean(losses())
+    mean = weighted_mean(losses())
     if mean is None:
         inputs.refuse_no_weight(rows)
     return mean
@@ -243,17 +243,17 @@ def mean_of_items(
 
 
 def mean_of_blocks(data: ClassRows, blocks: Iterable[tuple[slice, FloatArray]]) -> float:
-    """Return the weighted mean of a loss, given its blocks of rows."""
+    """Return the weighted mean of scores per item, given in blocks of rows."""
     w = data.sample_weight
-    mean = _weighted_mean(
-        (loss, None if w is None else inputs.as_float64(w[part])) for part, loss in blocks
+    mean = weighted_mean(
+        (score, None if w is None else inputs.as_float64(w[part])) for part, score in blocks
     )
     if mean is None:
         inputs.refuse_no_weight(data.column(0))
     return mean
 
 
-def _weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
+def weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
     """Return the weighted mean loss over blocks of rows; None if the total weight is 0."""
     totals, weights = [], []
     for loss, w in blocks:

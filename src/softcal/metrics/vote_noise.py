@@ -110,11 +110,12 @@ def _of_classes(
     def parts(p: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return squared_distance(p, y), (y * (1 - y)).sum(axis=0)
 
+    blocks = data.map_blocks(parts)
     return mean_of_blocks(
         data,
         (
             (part, squares - spread / (inputs.as_float64(votes[part]) - 1))
-            for part, (squares, spread) in data.map_blocks(parts)
+            for part, (squares, spread) in blocks
         ),
     )
 
