@@ -15,6 +15,8 @@ from softcal._display import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.progress import Progress, ProgressColumn
+
 
 def console() -> Console:
     """Return a console without automatic highlighting."""
@@ -47,16 +49,20 @@ def print_table(console: Console, content: Table) -> None:
     console.print()
 
 
+def _bar(*columns: ProgressColumn) -> Progress:
+    from rich.progress import Progress
+
+    errors = Console(stderr=True)
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on stderr, and yield a function that advances it.
 
     Nothing is shown if stderr is not a terminal.
     """
-    from rich.progress import Progress
-
-    errors = Console(stderr=True)
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with _bar() as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
 
@@ -68,22 +74,11 @@ def reading() -> Iterator[Callable[[int, int, int], None]]:
     Yield a function that takes the rows and bytes read so far, and the bytes of all files.
     Nothing is shown if stderr is not a terminal.
     """
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as parts
 
-    errors = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[rows]:,} rows"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    rows = parts.TextColumn("{task.fields[rows]:,} rows")
+    columns = (rows, parts.BarColumn(), parts.DownloadColumn(), parts.TimeRemainingColumn())
+    with _bar(*columns) as bar:
         task = bar.add_task("", visible=False, rows=0)  # hidden until the size of files is known
 
         def move(rows: int, done: int, total: int) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal._validation import inputs
 from softcal._validation.multiclass import by_class, class_rows
 from softcal.bins import Bins
 from softcal.exceptions import InputError
@@ -67,10 +66,11 @@ def cumulative_reliability(
     >>> {name: table.smece for name, table in tables.items()}
     {'> 1': 0.25, '> 2': 0.0}
     """
-    data = _ordered_rows(y_true, y_prob, sample_weight, n_votes)
+    if isinstance(y_true, Votes):
+        refuse_unordered(y_true)
+    data = class_rows(y_true, y_prob, sample_weight, n_votes)
     data.check()
-    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    group = None if groups is None else inputs.coded_groups(groups, data.column(0))
+    group = multiclass.groups_of(groups, data, y_true, y_prob)
     binned = Bins.of(bins)
     tables = (from_rows(rows, binned, group) for rows in cumulative_rows(data))
     return dict(zip(thresholds(data.classes), tables, strict=True))
@@ -243,17 +243,6 @@ def manhattan(
     """
     mean = mean_of_items(multiclass.total_variation, y_true, y_prob, sample_weight)
     return mean if normalized else 2 * mean
-
-
-def _ordered_rows(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    sample_weight: npt.ArrayLike | None,
-    n_votes: npt.ArrayLike | None,
-) -> ClassRows:
-    if isinstance(y_true, Votes):
-        refuse_unordered(y_true)
-    return class_rows(y_true, y_prob, sample_weight, n_votes)
 
 
 def _mean(
