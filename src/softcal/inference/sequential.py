@@ -396,11 +396,6 @@ class StreamState(_display.Printed):
         return float(-total / weight)
 
     @property
-    def n_since(self) -> float:
-        """The number of rows since then, or their weight in units of `max_weight`."""
-        return float(self._begin[1].bins[1].sum()) if self.n else 0.0
-
-    @property
     def bins(self) -> tuple[int, ...]:
         """The bins with the most evidence since then, at most three."""
         if not self.n:
