@@ -11,6 +11,13 @@ from scipy.special import expit, softmax
 
 from softcal import _io
 from softcal._exact import means
+from softcal._fitting import (
+    SoftmaxLoss,
+    common_slope,
+    logistic,
+    minimum,
+    softmax_minimum,
+)
 from softcal.bins import Bins
 from softcal.calibrators.base import (
     FORMAT,
@@ -23,13 +30,6 @@ from softcal.calibrators.base import (
     read_input,
     refuse_unless,
     saved_numbers,
-)
-from softcal.calibrators.fitting import (
-    SoftmaxLoss,
-    common_slope,
-    logistic,
-    minimum,
-    softmax_minimum,
 )
 from softcal.exceptions import InputError, InputTypeError
 

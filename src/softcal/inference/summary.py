@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from softcal import _display
+from softcal._fitting import is_short, logistic, minimum
 from softcal._validation import inputs
 from softcal._validation.rules import generator, refuse_bad_level
 from softcal.exceptions import InputError, InputTypeError
@@ -648,42 +650,21 @@ def _logistic(atoms: _Atoms, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
     The terms of a parameter add up to its error. They have the residual of a row whose own share
     of the fit is left out.
     """
-    weight, label = atoms.weight, atoms.weight * atoms.label
-
-    def loss(theta: FloatArray) -> tuple[float, float]:
-        """Return the loss, and about how much of it may be rounding."""
-        eta = offset + z @ theta
-        parts = weight @ np.logaddexp(0, eta), label @ eta
-        return float(parts[0] - parts[1]), 1e-14 * float(parts[0] + abs(parts[1]))
-
-    theta, found = np.zeros(z.shape[1]), False
-    for _ in range(_STEPS):
-        mean = expit(offset + z @ theta)
-        bread = np.einsum("i,ij,ik->jk", weight * mean * (1 - mean), z, z)
-        if found:
-            terms = z @ np.linalg.inv(bread)
-            own = weight / atoms.rows * mean * (1 - mean) * (terms * z).sum(axis=1)
-            left = (label - weight * mean) * atoms.without(own)
-            return theta, left[:, None] * terms
-        slope = z.T @ (label - weight * mean)
-        step = np.linalg.solve(bread, slope)
-        if not np.isfinite(step).all():  # the matrix is almost singular
-            raise _NoFitError(_NO_SOLUTION)
-        before, rounding = loss(theta)
-        # Newton squares the error in each step, so a step that gains only rounding is the last.
-        # For labels that predictions separate, steps stay long.
-        found = bool(
-            step @ slope <= rounding and (np.abs(step) <= 0.01 * (1 + np.abs(theta))).all()
-        )
-        # A full step may overshoot; the loss is convex, so a shorter one lowers it.
-        while loss(theta + step)[0] > before + rounding:
-            step = step / 2
-        theta = theta + step
-    raise _NoFitError(_NO_SOLUTION)
+    weight, size = atoms.weight, z.shape[1]
+    near = partial(logistic, list(z.T), atoms.label, weight, offset=offset)
+    theta = minimum(near, np.zeros(size), np.full(size, -np.inf), ridge=0.0)
+    mean = expit(offset + z @ theta)
+    spread, left = weight * mean * (1 - mean), weight * (atoms.label - mean)
+    inverse = np.linalg.inv(np.einsum("i,ij,ik->jk", spread, z, z))
+    step = inverse @ (z.T @ left)
+    if not is_short(step, theta):  # predictions separate the labels, except for rounding
+        raise _NoFitError(_NO_SOLUTION)
+    terms = z @ inverse
+    left *= atoms.without(spread / atoms.rows * (terms * z).sum(axis=1))
+    return theta + step, left[:, None] * terms
 
 
 _NO_SOLUTION = (
     "the logistic recalibration has no finite solution: predictions separate the labels, or all "
     "predictions are equal."
 )
-_STEPS = 100
