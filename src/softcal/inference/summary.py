@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 from scipy.sparse import csr_array
 from scipy.special import expit
 
@@ -18,7 +17,7 @@ from softcal._validation import inputs
 from softcal._validation.rules import generator, refuse_bad_level
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import score_limits, student_reach
-from softcal.metrics.corp import corp
+from softcal.metrics.corp import corp, isotonic
 from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows
 
 if TYPE_CHECKING:
@@ -501,13 +500,11 @@ def _distances(smooth: _Smooth, level: float, random: np.random.Generator) -> li
     linear -= ((weight * np.sign(p - fitted)) @ smoother)[place] * term
     half = atoms.half(linear, level)
     found = [(ici - max(float(np.quantile(drawn @ (weight * toward), level)), half), ici + half)]
-    order = drawn.argsort(axis=1)
-    ranks = weight[order].cumsum(axis=1)
+    shares = np.array([0.5, 0.9, 1.0])
+    errors = np.quantile(drawn, shares * (1 - 1e-12), axis=1, weights=weight, method="inverted_cdf")
     n = 1 / atoms.error(atoms.weight) ** 2  # effective
-    for share in (0.5, 0.9, 1.0):
-        at = np.minimum((ranks < share * (1 - 1e-12)).sum(axis=1), weight.size - 1)
-        errors = drawn[np.arange(_DRAWS), order[np.arange(_DRAWS), at]]
-        low, high = band(max(float(np.quantile(errors, level)), reach))
+    for share, error in zip(shares.tolist(), errors, strict=True):
+        low, high = band(max(float(np.quantile(error, level)), reach))
         more = reach * math.sqrt(share * (1 - share) / n)
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         least, most = np.maximum(low - p, p - high), np.maximum(high - p, p - low)
@@ -528,7 +525,7 @@ def _scores(
     if atoms.n < 2:
         return [Estimate(each, 0.0, 1.0) for each in value]
     y, w = atoms.label, atoms.weight
-    curve = isotonic_regression(pools.label, weights=weight).x
+    curve = isotonic(pools.label, weight)[0]
     from_prob, from_curve = (y - atoms.prob) ** 2, (y - curve[place]) ** 2
     mean = np.full(y.size, w @ y)
     from_mean = (y - mean) ** 2
@@ -536,7 +533,7 @@ def _scores(
     # The isotonic curve fits its own rows too well. So do isotonic curves of drawn labels, with
     # errors from the smooth curve, which follows single rows less.
     drawn = pools.noise(smooth.term, _DRAWS // 5, random)
-    fits = (isotonic_regression(curve + each, weights=weight).x for each in drawn)
+    fits = (isotonic(curve + each, weight)[0] for each in drawn)
     better = np.array([
         weight @ (each**2 - (curve + each - fit) ** 2)
         for each, fit in zip(drawn, fits, strict=True)
