@@ -312,7 +312,7 @@ class UnseenEvents:
 
     def _labels(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return how far the labels of each pair of bins may fall or rise, as shares of all."""
-        more = (poisson_limit(self.events + 1, alpha) - self.events) * self.unit
+        more = (poisson_limit(self.events, alpha) - self.events) * self.unit
         return np.minimum(more * self.down, self.ones), np.minimum(more * self.up, self.zeros)
 
     def of_smece(self, alpha: float) -> tuple[FloatArray, FloatArray]:
@@ -351,7 +351,7 @@ def _skewness(
     The sum is that of Poisson events of the size variance / mean.
     """
     unit = _above_0(error**2 / _above_0(np.maximum(size, error)))
-    limit = poisson_limit(size / unit + 1, alpha) * unit
+    limit = poisson_limit(size / unit, alpha) * unit
     return np.maximum(limit - size - reach * error, 0.0)
 
 

@@ -9,23 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from scipy.special import gammainccinv, ndtr, ndtri, stdtr, stdtrit
 
-from softcal._validation.inputs import FloatArray
 from softcal.table.kernel import native_limits
 from softcal.table.owners import Clusters, joined_square
 
 if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
     from softcal.table.kernel import Sums
     from softcal.table.owners import SharedByRaters
     from softcal.table.reliability import Reliability
     from softcal.votes import Votes
-
-Number = TypeVar("Number", float, FloatArray)
 
 MEAN_AT_0, SPREAD_AT_0 = float(np.sqrt(2 / np.pi)), float(np.sqrt(1 - 2 / np.pi))
 """The mean and the standard deviation of |Z|."""
@@ -653,10 +651,9 @@ class Events(NamedTuple):
         Few labels contradict predictions near 0 and 1. By chance there may be none, and the
         observed variance is then 0. Let \(k = \sum (p - y)^2\) be the number of observed
         surprises and \(E = \sum p(1 - p)\) that of expected ones. The true number may be up to
-        \(u\), the upper limit of a Poisson mean by Wilson and Hilferty. That is an error
-        of \((u - E)/n\). Among other labels, it is the observed gap toward more surprises, plus
-        \(u - k\) more surprises.
-        m votes are m events of size 1/m.
+        \(u\), the exact upper limit of a Poisson mean. That is an error of \((u - E)/n\).
+        Among other labels, it is the observed gap toward more surprises, plus \(u - k\) more
+        surprises. m votes are m events of size 1/m.
         """
         if not self.known:
             return 0.0
@@ -665,7 +662,7 @@ class Events(NamedTuple):
             seen += max(self.residual_var - self.seen, self.vote_floor)
         k = seen / unit**2
         below = (self.expected - self.seen) / unit if self.hard else self.below
-        error = (poisson_limit(k + 1, alpha) - k) * unit - below
+        error = (float(poisson_limit(k, alpha)) - k) * unit - below
         return min(max(error / self.weight, 0.0), 1.0)
 
 
@@ -683,9 +680,9 @@ def events_of(sums: Sums) -> list[Events]:
     return [Events(*each) for each in zip(*(np.ravel(x).tolist() for x in totals), strict=True)]
 
 
-def poisson_limit(k: Number, alpha: float) -> Number:
-    """Return the upper limit of a Poisson mean after k - 1 events (Wilson and Hilferty)."""
-    out: Number = k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3
+def poisson_limit(k: FloatArray | float, alpha: float) -> FloatArray:
+    """Return the exact upper limit of a Poisson mean after k events."""
+    out: FloatArray = gammainccinv(k + 1, alpha / 2)
     return out
 
 
