@@ -86,10 +86,8 @@ class NetBenefit(_display.Printed):
             for t, *numbers in zip(self.threshold, *columns, strict=True)
         ]
         header = ["threshold", "net benefit", "low", "high", "treat all", "cost"]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", *[""] * 5]] if left_out else []
         title = f"net benefit, {_display.percent(self.level)} intervals; treat none: 0"
-        return title, header, [*first, *between, *last]
+        return title, header, _display.shortened(rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,11 +120,9 @@ class NetBenefitDifference(_display.Printed):
             [f"{t:g}", *(f"{x:+.4f}" for x in numbers)]
             for t, *numbers in zip(self.threshold, *columns, strict=True)
         ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", *[""] * 3]] if left_out else []
         a, b = map(_display.printable, self.names)
         title = f"net benefit, {a} minus {b}, {_display.percent(self.level)} intervals"
-        return title, ["threshold", "difference", "low", "high"], [*first, *between, *last]
+        return title, ["threshold", "difference", "low", "high"], _display.shortened(rows)
 
 
 def net_benefit(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -667,8 +667,10 @@ def compare(
     0 or 1 and a label that differs.
     """
     refuse_bad_level(level)
-    rows = {"bins": bins, "sample_weight": sample_weight, "n_votes": n_votes, "groups": groups,
-            "raters": raters or None}  # fmt: skip
+    rows = _given(
+        bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups,
+        raters=raters or None,
+    )  # fmt: skip
     if isinstance(y_true, JointTable):
         refuse_given("compare of a JointTable", y_prob=y_prob, other=other, **rows)
         return _compared(y_true, level)
@@ -686,14 +688,16 @@ def compare(
     if len(y_prob) != 2:
         message = f"y_prob must hold two models: got {len(y_prob)}. Use compare_many for more."
         raise InputError(message)
-    tables = tables_of_models(
-        y_true, y_prob, bins=10 if bins is None else bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups, raters=raters,
-    )  # fmt: skip
+    tables = tables_of_models(y_true, y_prob, **{"bins": 10, **rows})
     found = _compared(tables.pair(*y_prob), level)
     if isinstance(y_true, Votes) and not raters:
         return replace(found, note=" ".join(filter(None, (found.note, recurring(y_true)))))
     return found
+
+
+def _given(**rows: Any) -> dict[str, Any]:
+    """Return the arguments about rows that are given."""
+    return {name: value for name, value in rows.items() if value is not None}
 
 
 def _compared(joint: JointTable, level: float) -> Comparison:
@@ -796,34 +800,24 @@ def compare_many(
     sharp   0.1500                     -
     """
     refuse_bad_level(level)
+    rows = _given(
+        bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups,
+        raters=raters or None,
+    )  # fmt: skip
     if isinstance(y_true, TableSet):
-        refuse_given(
-            "compare_many of a TableSet",
-            y_prob=y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups,
-            raters=raters or None,
-        )  # fmt: skip
+        refuse_given("compare_many of a TableSet", y_prob=y_prob, **rows)
         tables = y_true
     else:
         if y_prob is None:
             refuse_no_mapping(y_prob)
-        tables = tables_of_models(
-            y_true, y_prob, bins=10 if bins is None else bins, sample_weight=sample_weight,
-            n_votes=n_votes, groups=groups, raters=raters,
-        )  # fmt: skip
-    smece = {name: tables[name].smece for name in tables.models}
-    return _ranked(smece, tables.pair, level)
-
-
-def _ranked(
-    smece: dict[str, float], joined: Callable[[str, str], JointTable], level: float
-) -> Ranking:
-    """Compare every pair of models, the one with the lower SMECE first."""
-    if len(smece) < 2:
-        message = f"there must be two models or more to compare: got {len(smece)}."
+        tables = tables_of_models(y_true, y_prob, **{"bins": 10, **rows})
+    if len(tables.models) < 2:
+        message = f"there must be two models or more to compare: got {len(tables.models)}."
         raise InputError(message)
+    smece = {name: tables[name].smece for name in tables.models}
     rising = dict(sorted(smece.items(), key=lambda item: item[1]))
-    names = list(combinations(rising, 2))
-    found = compare_pairs([joined(a, b) for a, b in names], level)
+    names = list(combinations(rising, 2))  # the model with the lower SMECE first
+    found = compare_pairs([tables.pair(*two) for two in names], level)
     pairs = (Pair(*two, *each) for two, each in zip(names, found, strict=True))
     return Ranking(rising, tuple(pairs), level)
 

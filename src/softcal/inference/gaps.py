@@ -49,10 +49,8 @@ class GapIntervals(
             [str(b), *("-" if np.isnan(x) else f"{x:+.4f}" for x in limits)]
             for b, limits in enumerate(zip(self.low, self.high, strict=True))
         ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", "", ""]] if left_out else []
         title = f"limits of the gap in {self.low.size} bins"
-        return title, ["bin", "low", "high"], [*first, *between, *last]
+        return title, ["bin", "low", "high"], _display.shortened(rows)
 
 
 def gap_intervals(

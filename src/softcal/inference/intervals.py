@@ -205,19 +205,19 @@ class Gaps:
             out: FloatArray = np.add.reduceat(values, starts, axis=-1)
             return out
 
-        lean = None if self.lean is None else along(self.lean)
+        joined = replace(
+            self, residual=along(self.residual), variance=along(self.variance),
+            weight=along(self.weight), weight_sq=along(self.weight_sq),
+            lean=None if self.lean is None else along(self.lean),
+        )  # fmt: skip
         if self.square is None or self.weight_square is None:
-            return Gaps(
-                along(self.residual), along(self.variance), None, along(self.weight),
-                along(self.weight_sq), None, self.total, self.rows, self.counted, None, lean,
-            )  # fmt: skip
+            return joined
         square = joined_square(self.square, starts)
         weight_square = joined_square(self.weight_square, starts)
-        return Gaps(
-            along(self.residual), kept(square.diagonal(), along(self.variance)), square,
-            along(self.weight), weight_square.diagonal(), weight_square, self.total, self.rows,
-            self.counted, None if self.raters is None else self.raters.joined(starts), lean,
-            self.degrees,
+        return replace(
+            joined, variance=kept(square.diagonal(), joined.variance), square=square,
+            weight_sq=weight_square.diagonal(), weight_square=weight_square,
+            raters=None if self.raters is None else self.raters.joined(starts),
         )  # fmt: skip
 
     @property
@@ -494,8 +494,7 @@ def outcomes(sums: Sums) -> tuple[FloatArray, FloatArray]:
 
 def noise_floor(sums: Sums) -> FloatArray:
     """Return the lowest variance the labels are known to have: that of votes and of outcomes."""
-    hard = ~sums.label_var.any(axis=-1, keepdims=True)
-    return np.where(hard, 0.0, sums.vote_floor) + outcomes(sums)[0]
+    return _voted(sums) + outcomes(sums)[0]
 
 
 def residual_variance(sums: Sums) -> FloatArray:
@@ -504,9 +503,11 @@ def residual_variance(sums: Sums) -> FloatArray:
     Outcomes and other labels each have at least their known noise.
     """
     expected, seen = outcomes(sums)
-    hard = ~sums.label_var.any(axis=-1, keepdims=True)
-    voted = np.where(hard, 0.0, sums.vote_floor)
-    return np.maximum(expected, seen) + np.maximum(sums.residual_var - seen, voted)
+    return np.maximum(expected, seen) + np.maximum(sums.residual_var - seen, _voted(sums))
+
+
+def _voted(sums: Sums) -> FloatArray:
+    return np.where(sums.label_var.any(axis=-1, keepdims=True), sums.vote_floor, 0.0)
 
 
 def table_limits(

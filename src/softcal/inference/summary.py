@@ -15,10 +15,10 @@ from softcal import _display
 from softcal._fitting import is_short, logistic, minimum
 from softcal._validation import inputs
 from softcal._validation.rules import generator, refuse_bad_level
-from softcal.exceptions import InputError, InputTypeError
+from softcal.exceptions import InputError
 from softcal.inference.intervals import score_limits, student_reach
 from softcal.metrics.corp import corp, isotonic
-from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows
+from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows, rows_or_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -214,21 +214,16 @@ def calibration_summary(
                  uncertainty   0.0989   0.0928   0.1054
     """
     refuse_bad_level(level)
-    if isinstance(y_true, Reliability):
-        if any(each is not None for each in (y_prob, sample_weight, groups)):
-            message = "calibration_summary of a Reliability takes no rows: leave them out."
-            raise InputError(message)
-        atoms, parts = _Atoms.of_table(y_true), corp(y_true).brier
+    rows = rows_or_table(
+        "calibration_summary", y_true, y_prob, sample_weight=sample_weight, groups=groups
+    )
+    parts = corp(y_true, y_prob, sample_weight=sample_weight).brier  # validates the values
+    if isinstance(rows, Reliability):
+        atoms = _Atoms.of_table(rows)
     else:
-        if y_prob is None:
-            message = (
-                "calibration_summary takes labels and predictions, calibration_summary(y_true, "
-                "y_prob), or a Reliability."
-            )
-            raise InputTypeError(message)
-        rows = inputs.valid_rows(y_true, y_prob, sample_weight)
-        atoms = _Atoms.of_rows(rows, inputs.numbers_of_groups(groups, rows, y_true, y_prob))
-        parts = corp(y_true, y_prob, sample_weight=sample_weight).brier
+        inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+        owner = None if groups is None else inputs.group_numbers(groups, rows)
+        atoms = _Atoms.of_rows(rows, owner)
     _refuse_one_kind(atoms)
     logistic, note = None, ""
     try:

@@ -94,11 +94,8 @@ class CorpCurve(_display.Printed):
             [*(f"{x:.4f}" for x in values), str(count)]
             for *values, count in zip(*columns, self.count, strict=True)
         ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", "", "", ""]] if left_out else []
         title = f"{self.count.size} steps   Brier {self.brier}"
-        header = ["prob from", "to", "recalibrated", "count"]
-        return title, header, [*first, *between, *last]
+        return title, ["prob from", "to", "recalibrated", "count"], _display.shortened(rows)
 
 
 def corp(
@@ -177,14 +174,9 @@ def corp(
         _brier(always_the_mean),
     )
     ends = np.append(starts[1:], recalibrated.size) - 1
-    return CorpCurve(
-        pools.prob[starts],
-        pools.prob[ends],
-        recalibrated[starts],
-        np.add.reduceat(pools.rows, starts),
-        np.add.reduceat(pools.weight, starts),
-        brier,
-    )
+    rows_of, weight = (np.add.reduceat(each, starts) for each in (pools.rows, pools.weight))
+    curve = pools.prob[starts], pools.prob[ends], recalibrated[starts]
+    return CorpCurve(*curve, rows_of, weight, brier)
 
 
 def _corp_of_table(rel: Reliability) -> CorpCurve:
@@ -197,17 +189,13 @@ def _corp_of_table(rel: Reliability) -> CorpCurve:
     squares = (label - rel.sums.label_var[filled]).sum() / total  # mean of y^2 = y - y(1 - y)
     uncertainty = max(float(squares - mean**2), 0.0)
     discrimination = _spread_of(recalibrated, weight)
-    ends = np.append(starts[1:], recalibrated.size) - 1
-    return CorpCurve(
-        rel.bins.edges[:-1][filled][starts],
-        rel.bins.edges[1:][filled][ends],
-        recalibrated[starts],
-        np.add.reduceat(rel.count[filled], starts),
-        np.add.reduceat(weight, starts),
-        ScoreDecomposition(
-            score, score - uncertainty + discrimination, discrimination, uncertainty
-        ),
+    brier = ScoreDecomposition(
+        score, score - uncertainty + discrimination, discrimination, uncertainty
     )
+    ends = np.append(starts[1:], recalibrated.size) - 1
+    low, high = rel.bins.edges[:-1][filled][starts], rel.bins.edges[1:][filled][ends]
+    count, weight = (np.add.reduceat(each, starts) for each in (rel.count[filled], weight))
+    return CorpCurve(low, high, recalibrated[starts], count, weight, brier)
 
 
 def log_loss_decomposition(

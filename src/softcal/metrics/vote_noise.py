@@ -19,7 +19,7 @@ from softcal._validation.rules import generator
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.metrics import multiclass, ordinal
-from softcal.metrics.proper import squared_distance, weighted_mean
+from softcal.metrics.proper import mean_of_blocks, squared_distance
 from softcal.table.reliability import Reliability, from_rows, refuse_no_rows, rows_or_table
 from softcal.votes import Votes, refuse_unordered
 
@@ -110,17 +110,14 @@ def _of_classes(
     def parts(p: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return squared_distance(p, y), (y * (1 - y)).sum(axis=0)
 
-    w = data.sample_weight
-    mean = weighted_mean(
+    blocks = data.map_blocks(parts)
+    return mean_of_blocks(
+        data,
         (
-            squares - spread / (inputs.as_float64(votes[part]) - 1),
-            None if w is None else inputs.as_float64(w[part]),
-        )
-        for part, (squares, spread) in data.map_blocks(parts)
+            (part, squares - spread / (inputs.as_float64(votes[part]) - 1))
+            for part, (squares, spread) in blocks
+        ),
     )
-    if mean is None:
-        inputs.refuse_no_weight(data.column(0))
-    return mean
 
 
 def vote_noise_floor(
