@@ -22,6 +22,7 @@ from softcal.inference.intervals import (
     events_of,
     few_raters,
     kept,
+    mean_prob,
     poisson_limit,
     recurring,
     soft_sign,
@@ -305,7 +306,7 @@ class UnseenEvents:
         self.probs_a = tuple(prob[..., i] for prob in _probs_of_events(a))
         self.probs_b = tuple(prob[..., j] for prob in _probs_of_events(b))
         # Below 1/4 a label of 1 is the event, above 3/4 a label of 0.
-        toward = np.clip(2 - 2 * (_mean_prob(a)[..., i] + _mean_prob(b)[..., j]), -1.0, 1.0)
+        toward = np.clip(2 - 2 * (mean_prob(a)[..., i] + mean_prob(b)[..., j]), -1.0, 1.0)
         self.down, self.up = (np.where(known, np.maximum(x, 0.0), 1.0) for x in (-toward, toward))
         self.ones = np.minimum(a.label[..., i], b.label[..., j]) / total
         self.zeros = np.minimum((a.weight - a.label)[..., i], (b.weight - b.label)[..., j]) / total
@@ -361,16 +362,11 @@ def _probs_of_events(sums: Sums) -> tuple[FloatArray, FloatArray]:
     A label of 0 is an event with probability 1 - p, and a label of 1 with probability p. Rows count
     by these: \(\sum p(1 - p) / \sum(1 - p)\) and \(\sum p^2 / \sum p\).
     """
-    mean = _mean_prob(sums)
+    mean = mean_prob(sums)
     varying = _ratio(sums.prob_var, sums.weight_sq)
     low = 1 - (1 - mean - varying) / (1 - mean + _ROUNDING)
     high = (mean - varying) / (mean + _ROUNDING)
     return np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)
-
-
-def _mean_prob(sums: Sums) -> FloatArray:
-    out: FloatArray = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
-    return out
 
 
 def _above_0(x: FloatArray) -> FloatArray:

@@ -472,9 +472,14 @@ def _lean(sums: Sums) -> FloatArray:
     found = np.minimum(soft.sum(axis=-1, keepdims=True), possible)
     share = np.divide(found, possible, out=np.ones_like(possible), where=possible > 0)
     weight = np.where(sums.weight > 0, sums.weight, 1.0)
-    prob = (sums.label + sums.residual) / weight
     third = events + 2 * share / (1 + share) * soft
-    out: FloatArray = third * ((1 - 2 * prob) * sums.weight_sq / weight)
+    out: FloatArray = third * ((1 - 2 * mean_prob(sums)) * sums.weight_sq / weight)
+    return out
+
+
+def mean_prob(sums: Sums) -> FloatArray:
+    """Return the mean prediction of each bin; 0 if it is empty."""
+    out: FloatArray = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
     return out
 
 
@@ -670,9 +675,8 @@ class Events(NamedTuple):
 def events_of(sums: Sums) -> list[Events]:
     """Return the events of each of the tables along the leading axes."""
     expected, seen = outcomes(sums)
-    prob = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
     # Below 1/4 a label of 1 is the event, above 3/4 a label of 0.
-    below = np.clip(2 - 4 * prob, -1.0, 1.0) * sums.residual
+    below = np.clip(2 - 4 * mean_prob(sums), -1.0, 1.0) * sums.residual
     lines = (
         sums.weight, sums.weight_sq, sums.prob_var, sums.residual_var, sums.vote_floor, expected,
         seen, sums.repeated / np.maximum(sums.count.sum(axis=-1, keepdims=True), 1), below,

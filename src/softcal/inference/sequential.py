@@ -34,6 +34,7 @@ from softcal._validation.rules import (
     refuse_bad_level,
 )
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
+from softcal.inference.intervals import mean_prob
 from softcal.table.reliability import Reliability
 from softcal.table.tableset import MISSING, TableSet
 
@@ -235,7 +236,7 @@ class _Stream:
         patterns = np.array([np.ones_like(tilt), tilt])
         bets = patterns[:, None, None] * np.multiply.outer([1.0, -1.0], rates)[..., None]
         if self._are_outcomes:
-            prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, 1.0)
+            prob = mean_prob(s)
             mean = (prob + self._tolerance * np.sign(bets)).clip(0.0, 1.0)
             label = new[0] + prob * new[1]
             found: FloatArray = bets @ label - np.log1p(mean * np.expm1(bets)) @ new[1]
