@@ -152,14 +152,11 @@ def ends(rows: list[T]) -> tuple[list[T], int, list[T]]:
 
 
 def shortened(rows: list[list[str]]) -> list[list[str]]:
-    """Return the rows of a long table with one row instead of those in the middle.
-
-    >>> [row for row in shortened([[str(k), "x"] for k in range(30)]) if "more" in row[0]]
-    [['... 6 more', '']]
-    """
+    """Return the rows of a table; in a long one, a single row stands for those in the middle."""
     first, left_out, last = ends(rows)
-    between = [[f"... {left_out} more", *[""] * (len(rows[0]) - 1)]] if left_out else []
-    return [*first, *between, *last]
+    if not left_out:
+        return rows
+    return [*first, [f"... {left_out:,} more", *[""] * (len(rows[0]) - 1)], *last]
 
 
 def counted(number: int, noun: str) -> str:

@@ -74,25 +74,6 @@ class DawidSkene(_display.Printed):
         """
         return self.posterior * (1 - self.posterior)
 
-    @property
-    def rate_errors(self) -> FloatArray:
-        r"""Standard errors of `rates`, each class against the rest, with `confusion` as known.
-
-        \[ \frac{\pi (1 - \pi)}{\sqrt{\sum_i (q_i - \pi)^2}} \]
-
-        over the items of a stratum, from the observed information. If workers always vote for the
-        true class, the result is \(\sqrt{\pi (1 - \pi) / n}\); less certain posteriors increase it.
-        It is infinite if all posteriors of a stratum are equal, because its votes then have no
-        information about the rate.
-        """
-        off = (self.posterior - self.rates[self.stratum]) ** 2
-        size = len(self.strata)
-        total = np.stack([np.bincount(self.stratum, each, size) for each in off.T], axis=1)
-        spread = self.rates * (1 - self.rates)
-        errors: FloatArray = np.full(spread.shape, np.inf)
-        np.divide(spread, np.sqrt(total), out=errors, where=total > 0)
-        return errors
-
     def __repr__(self) -> str:
         items, classes = self.posterior.shape
         return (

@@ -18,7 +18,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.metrics import multiclass
 from softcal.metrics.proper import mean_of_items
-from softcal.table.reliability import Reliability, from_rows
+from softcal.table.reliability import Reliability, from_rows, refuse_given
 from softcal.table.tableset import thresholds
 from softcal.votes import Votes, refuse_unordered
 
@@ -121,10 +121,7 @@ def tables_of(
     """Return the tables of all thresholds, given these or the rows they are built from."""
     given = {name: value for name, value in others.items() if value is not None}
     if isinstance(y_true, Mapping) and all(isinstance(t, Reliability) for t in y_true.values()):
-        if y_prob is not None or given:
-            beside = ", ".join([*(["y_prob"] if y_prob is not None else []), *given])
-            message = f"{function} of tables takes no rows: omit {beside}."
-            raise InputError(message)
+        refuse_given(f"{function} of tables", y_prob=y_prob, **given)
         if not y_true:
             message = f"{function} needs the table of one threshold or more: got none."
             raise InputError(message)
