@@ -151,6 +151,17 @@ def ends(rows: list[T]) -> tuple[list[T], int, list[T]]:
     return rows[:_ENDS], left_out, rows[-_ENDS:]
 
 
+def shortened(rows: list[list[str]]) -> list[list[str]]:
+    """Return the rows of a long table with one row instead of those in the middle.
+
+    >>> [row for row in shortened([[str(k), "x"] for k in range(30)]) if "more" in row[0]]
+    [['... 6 more', '']]
+    """
+    first, left_out, last = ends(rows)
+    between = [[f"... {left_out} more", *[""] * (len(rows[0]) - 1)]] if left_out else []
+    return [*first, *between, *last]
+
+
 def counted(number: int, noun: str) -> str:
     """Write a number with its noun, which is singular for 1.
 
