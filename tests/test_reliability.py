@@ -220,7 +220,7 @@ def test_votes_change_only_vote_sums() -> None:
 def test_merging_other_bins_is_refused() -> None:
     a, b = sc.Reliability.empty(10), sc.Reliability.empty(15)
     with pytest.raises(
-        sc.BinMismatchError, match="left has 10 of equal width, right has 15 of equal"
+        sc.BinMismatchError, match="left has 10 bins of equal width, right has 15 bins"
     ):
         a + b
 

@@ -290,22 +290,19 @@ def _write_parquet(path: Path, tables: TableSet) -> None:
     for k, name in enumerate(axes.by):
         values = np.array([values[k] for values in axes.cell], dtype=object)
         columns[f"by_{name}"] = pa.array(values[cell], pa.string())
-    edges = axes.bin.edges
-    columns |= {"low": pa.array(edges[:-1][at]), "high": pa.array(edges[1:][at])}
-    columns |= {n: pa.array(row) for n, row in zip(SUM_NAMES, entries.values, strict=True)}
+    columns |= {"low": axes.bin.edges[at], "high": axes.bin.edges[at + 1]}
+    columns |= dict(zip(SUM_NAMES, entries.values, strict=True))
     columns["keys"] = _lists(pa, entries.keys)
     columns["values"] = pa.nulls(model.size, pa.list_(pa.float64()))
+    blocks = _in_order(tables.blocks)
     batches = [pa.table(columns)]
-    for name, each in _in_order(tables.blocks).items():
+    for name, each in blocks.items():
         if name != "tables":
             kind = pa.array([name] * each.keys.shape[1], pa.string())
             rest = {"kind": kind, "keys": _lists(pa, each.keys), "values": _lists(pa, each.values)}
             batches.append(pa.table(rest))
     whole = pa.concat_tables(batches, promote_options="default")
-    about = _about(tables) | {
-        "blocks": list(_in_order(tables.blocks)),
-        _io.CHECKSUM: _checksum(tables),
-    }
+    about = _about(tables) | {"blocks": list(blocks), _io.CHECKSUM: _checksum(tables)}
     named = json.dumps(about, allow_nan=False).encode()
     with _io.written_whole(path) as beside:
         pq.write_table(whole.replace_schema_metadata({_KEY: named}), beside)

@@ -236,8 +236,8 @@ class Reliability(_display.Printed):
             return NotImplemented
         if self.bins != other.bins:
             message = (
-                f"cannot merge tables with different bins: left has {_described(self.bins)}, right "
-                f"has {_described(other.bins)}. Build both with the same bins, or coarsen the "
+                f"cannot merge tables with different bins: left has {described(self.bins)}, right "
+                f"has {described(other.bins)}. Build both with the same bins, or coarsen the "
                 "finer one."
             )
             raise BinMismatchError(message)
@@ -271,15 +271,7 @@ class Reliability(_display.Printed):
         >>> fine.coarsen(2).gap.round(4)
         array([ 0.05, -0.1 ])
         """
-        target = meant_bins(bins, self.bins)
-        missing = ~np.isin(target.edges, self.bins.edges)
-        if missing.any():
-            message = (
-                f"cannot coarsen {self.bins!r} to {target!r}: {missing.sum()} of its "
-                f"{len(target) + 1} edges are not edges of the table, the first is "
-                f"{float(target.edges[missing][0])!r}. Choose a divisor of the number of bins."
-            )
-            raise BinMismatchError(message)
+        target = coarser(bins, self.bins, "Choose a divisor of the number of bins.")
         starts = self.bins.edges.searchsorted(target.edges[:-1])
         sums = Sums(*(np.add.reduceat(a, starts) for a in self.sums))
         groups = None if self.groups is None else self.groups.coarsen(starts)
@@ -585,9 +577,23 @@ def _plain(rel: Reliability) -> list[Any]:
     return [rel.bins.edges.tolist(), sums, owners]
 
 
-def _described(bins: Bins) -> str:
+def described(bins: Bins) -> str:
     """Describe bins in words where possible, for users of the command line."""
-    return f"{len(bins)} of equal width" if bins.is_uniform else repr(bins)
+    return f"{len(bins)} bins of equal width" if bins.is_uniform else repr(bins)
+
+
+def coarser(bins: BinsLike, finer: Bins, remedy: str) -> Bins:
+    """Return the bins meant; refuse edges that finer bins do not have."""
+    target = meant_bins(bins, finer)
+    missing = ~np.isin(target.edges, finer.edges)
+    if missing.any():
+        message = (
+            f"cannot coarsen to {described(target)}: {missing.sum()} of its {len(target) + 1} "
+            f"edges are not edges of the table, the first is "
+            f"{float(target.edges[missing][0])!r}. {remedy}"
+        )
+        raise BinMismatchError(message)
+    return target
 
 
 def from_rows(

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal import _display
-from softcal.bins import Bins, meant_bins
+from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError
 from softcal.table.blocks import BLOCKS, LOSSES, IntArray, Sparse
 from softcal.table.joint import JointRaters, JointTable, PairedSums, refuse_many_bins
-from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.kernel import as_sums
 from softcal.table.owners import MAX_GROUPS, Clusters, Groups, Raters, merged
-from softcal.table.reliability import Reliability
+from softcal.table.reliability import Reliability, coarser, described
 from softcal.table.scores import ItemScores
 
 if TYPE_CHECKING:
@@ -77,6 +77,19 @@ class Axes(NamedTuple):
     pair_bin: Bins | None = None  # of sums of pairs of models; coarser than `bin`
     owner: tuple[Any, ...] = ()  # groups or raters
     segment: tuple[Segment, ...] = ()  # only sets of 0.2 with groups have it
+
+
+_EQUAL_TO_ADD = {
+    "label": "labels",
+    "label_high": "upper ends of labels",
+    "model": "models",
+    "target": "targets",
+    "weight": "weights",
+    "votes": "numbers of votes",
+    "by": "'by' columns",
+    "group": "groups",
+    "rater": "raters",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -290,11 +303,7 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
     def _table(self, model: int, target: int) -> Reliability:
         found = self.blocks["tables"].beneath(model, target)
         at = self._places(self.grid)[found.keys[1]]
-        named = {
-            name: _counted(at, row, len(self.bins))
-            for name, row in zip(SUM_NAMES, found.values, strict=True)
-        }
-        sums = Sums(named.pop("count").astype(np.int64), **named)
+        sums = as_sums(np.array([_counted(at, row, len(self.bins)) for row in found.values]))
         raters = self._owners("rater_sums", Raters, model, target)
         groups: Groups | Clusters | None = self._owners("group_sums", Groups, model, target)
         if "squares" in self.blocks:
@@ -388,8 +397,8 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         refuse_many_bins(len(self.bins))
         if not np.isin(self.bins.edges, self.axes.pair_bin.edges).all():
             message = (
-                f"cannot compare models on {_words(self.bins)}: the set stores their joint sums on "
-                f"{_words(self.axes.pair_bin)}. Coarsen to a divisor of that number, or "
+                f"cannot compare models on {described(self.bins)}: the set stores their joint sums "
+                f"on {described(self.axes.pair_bin)}. Coarsen to a divisor of that number, or "
                 "scan the rows with these bins."
             )
             raise BinMismatchError(message)
@@ -491,15 +500,7 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         BinMismatchError
             If the grid does not have these edges.
         """
-        target = meant_bins(bins, self.grid)
-        missing = ~np.isin(target.edges, self.grid.edges)
-        if missing.any():
-            message = (
-                f"cannot coarsen to {_words(target)}: {missing.sum()} of {len(target) + 1} edges "
-                f"are not edges of the set's grid, the first is "
-                f"{float(target.edges[missing][0])!r}. Scan the rows again with these bins."
-            )
-            raise BinMismatchError(message)
+        target = coarser(bins, self.grid, "Scan the rows again with these bins.")
         return replace(self, bins=target)
 
     def select(self, models: Sequence[str]) -> TableSet:
@@ -605,38 +606,26 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         return self if other == 0 else NotImplemented
 
     def _refuse_other(self, other: TableSet) -> None:
-        one, two = self.about, other.about
-        for what, mine, theirs in (
-            ("labels", one.label, two.label),
-            ("upper ends of labels", one.label_high, two.label_high),
-            ("models", self.models, other.models),
-            ("targets", self.targets, other.targets),
-            ("weights", one.weight, two.weight),
-            ("numbers of votes", one.votes, two.votes),
-            ("'by' columns", self.by_names, other.by_names),
-            ("groups", one.group, two.group),
-            ("raters", one.rater, two.rater),
-        ):
-            if mine != theirs:
+        mine, theirs = ({**x.about._asdict(), **x.axes._asdict()} for x in (self, other))
+        for name, what in _EQUAL_TO_ADD.items():
+            if mine[name] != theirs[name]:
                 message = (
-                    f"cannot add sets with different {what}: one has {_listed(mine)}, another "
-                    f"{_listed(theirs)}."
+                    f"cannot add sets with different {what}: one has {_listed(mine[name])}, "
+                    f"another {_listed(theirs[name])}."
                 )
                 raise InputError(message)
         if ("squares" in self.blocks) != ("squares" in other.blocks):
             message = (
-                f"cannot add sets of groups ({one.group}) that softcal 0.2 saved to newer ones. "
-                "Scan the rows of the older set again."
+                f"cannot add sets of groups ({self.about.group}) that softcal 0.2 saved to newer "
+                "ones. Scan the rows of the older set again."
             )
             raise InputError(message)
-        grids = [(self.grid, other.grid)]
-        if self.axes.pair_bin is not None and other.axes.pair_bin is not None:
-            grids.append((self.axes.pair_bin, other.axes.pair_bin))
-        for left, right in grids:
-            if left != right:
+        for axis in ("bin", "pair_bin"):
+            left, right = mine[axis], theirs[axis]
+            if left is not None and right is not None and left != right:
                 message = (
-                    f"cannot add sets with different grids: left has {_words(left)}, right has "
-                    f"{_words(right)}. Scan both with the same bins."
+                    f"cannot add sets with different grids: left has {described(left)}, right has "
+                    f"{described(right)}. Scan both with the same bins."
                 )
                 raise BinMismatchError(message)
 
@@ -808,9 +797,3 @@ def _listed(what: object) -> str:
     if isinstance(what, tuple):
         return ", ".join(map(repr, what)) or "none"
     return "none" if what is None else repr(what)
-
-
-def _words(bins: Bins) -> str:
-    if bins.is_uniform:
-        return f"{len(bins)} bins of equal width"
-    return f"{len(bins)} bins"
