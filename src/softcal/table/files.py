@@ -98,14 +98,11 @@ def load(path: str | os.PathLike[str]) -> TableSet:
         if start == b"PAR1":
             return _read_parquet(path)
         return _from_json(_io.read_json(path, "`softcal scan` or `TableSet.save`"))
-    except SoftcalError as error:
+    except (SoftcalError, *_DAMAGES) as error:
         if str(error).startswith(f"cannot read {path}"):
             raise
-        message = f"cannot read {path}: {error}"
-        raise InputError(message) from error
-    except _DAMAGES as error:
-        what = f"a part is missing or invalid: {error!s:.60}. The file is damaged."
-        message = f"cannot read {path}: {what}"
+        damage = f"a part is missing or invalid: {error!s:.60}. The file is damaged."
+        message = f"cannot read {path}: {error if isinstance(error, SoftcalError) else damage}"
         raise InputError(message) from error
 
 
@@ -133,15 +130,12 @@ def is_saved_schema(schema: Any) -> bool:
     return _KEY in (schema.metadata or {})
 
 
-def set_of(models: Mapping[str, Reliability], label: str = "label") -> TableSet:
-    """Return the set of tables with the same bins and without groups and raters."""
-    bins = next(iter(models.values())).bins
-    parts = []
-    for m, rel in enumerate(models.values()):
-        filled = np.flatnonzero(rel.count)
-        values = np.array(list(rel.sums), dtype=np.float64)[:, filled]
-        parts.append(Sparse(np.array([np.zeros_like(filled), filled]), values).under(m, 0))
-    return TableSet(About(label), Axes(tuple(models), bins), {"tables": Sparse.added(parts)}, bins)
+def set_of(rel: Reliability) -> TableSet:
+    """Return the set of one table, without groups and raters, of a model named "model"."""
+    filled = np.flatnonzero(rel.count)
+    values = np.array(list(rel.sums), dtype=np.float64)[:, filled]
+    entries = Sparse(filled[None], values).under(0, 0, 0)
+    return TableSet(About("label"), Axes(("model",), rel.bins), {"tables": entries}, rel.bins)
 
 
 # Writing
@@ -193,11 +187,10 @@ def schema() -> dict[str, Any]:
         keys = dict.fromkeys(key_names(block), _list_of(count))
         sums = {f"sum_{each}": _list_of({"type": ["number", "null"]}) for each in block.sums}
         blocks[name] = _object(keys | sums, keys)
-    about = {key: kinds[kind] for key, kind in get_type_hints(About).items()}
     parts = {
         "format": {"const": FORMAT},
         "schema": {"const": SCHEMA},
-        **about,
+        **{key: kinds[kind] for key, kind in get_type_hints(About).items()},
         **of_axes,
         "blocks": _object(blocks, ["tables"]),
     }
@@ -253,9 +246,8 @@ def _arrays(blocks: Mapping[str, Sparse]) -> Iterator[Any]:
             yield f"{name} {keys.shape[1]}".encode()
             yield np.ascontiguousarray(keys, dtype="<i8")
             # One NaN, because there are many, and no -0, because sums that are all 0 are omitted.
-            yield np.ascontiguousarray(
-                np.where(np.isnan(values), np.inf, values) + 0.0, dtype="<f8"
-            )
+            known = np.where(np.isnan(values), np.inf, values) + 0.0
+            yield np.ascontiguousarray(known, dtype="<f8")
 
 
 def key_names(block: Block) -> tuple[str, ...]:
@@ -470,7 +462,8 @@ def _sorted(name: str, entries: Sparse, axes: Axes) -> Sparse:
     """Sort entries, which another program may have written; refuse keys that cannot be."""
     for axis, row in zip(BLOCKS[name].axes, entries.keys, strict=True):
         size = len(getattr(axes, axis) or ())
-        _require(not row.size or (row.min() >= 0 and row.max() < size), axis)
+        inside = not row.size or (row.min() >= 0 and row.max() < size)
+        _require(inside, f"an entry has a {axis} that does not exist")
     found = Sparse.of(*entries)
     falling = BLOCKS[name].is_of_pairs and (entries.keys[0] >= entries.keys[1]).any()
     if falling or found.keys.shape != entries.keys.shape:

@@ -48,7 +48,8 @@ def sums(
     the bins, or is None for `equal` bins of equal width. The classes of a row must sum to 1 within
     `tolerance`.
     """
-    n_bins = equal if upper is None else upper.size
+    upper = np.append(np.arange(1, equal) / equal, np.inf) if upper is None else upper
+    n_bins = upper.size
     total = np.zeros((tables, lines, n_bins))
     lost = np.zeros_like(total)
     for start in range(0, p.shape[0], _BLOCK):
@@ -61,7 +62,9 @@ def sums(
             return False
         block = np.empty_like(total)
         for k, (a, b) in enumerate(zip(ps, ys, strict=True)):
-            place = _places(a, equal, upper, cell, part)
+            place = upper.searchsorted(a, side="right")
+            if cell is not None:
+                place += cell[part] * n_bins
             each = _terms(a, b, ws, ms)[_GAPS if lines == 2 else slice(None)]
             found = np.array([_bincount(place, term, tables * n_bins // len(ps)) for term in each])
             own = slice(None) if cell is not None else slice(k, k + 1)
@@ -122,22 +125,6 @@ def _by_class(block: Column) -> FloatArray:
 
 def _sum_to_one(block: FloatArray, tolerance: float) -> bool:
     return bool((np.abs(block.sum(axis=0) - 1) <= tolerance).all())
-
-
-def _places(
-    p: FloatArray, equal: int, upper: FloatArray | None, cell: Column | None, part: slice
-) -> npt.NDArray[np.intp]:
-    """Return the index of each row's bin among the bins of all cells."""
-    place: npt.NDArray[np.intp]
-    if upper is None:
-        nearest = np.rint(p * equal)
-        place = np.minimum(nearest - (p < nearest / equal), equal - 1).astype(np.intp)
-    else:
-        place = upper.searchsorted(p, side="right")
-    n_bins = equal if upper is None else upper.size
-    if cell is not None:
-        place = place + cell[part] * n_bins
-    return place
 
 
 def _bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> FloatArray:

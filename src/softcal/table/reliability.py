@@ -16,7 +16,7 @@ from softcal.bins import Bins, BinsLike, meant_bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError, warn
 from softcal.table import kernel
 from softcal.table.kernel import SUM_NAMES, Sums
-from softcal.table.owners import Clusters, Groups, Raters, two_way
+from softcal.table.owners import Clusters, Groups, Owners, Raters, two_way
 from softcal.votes import RowVotes, row_votes
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ class Reliability(_display.Printed):
                 "save(path)."
             )
             raise InputError(message)
-        save(set_of({"model": self}), path)
+        save(set_of(self), path)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reliability):
@@ -569,9 +569,9 @@ def _added(what: str, mine: Any, theirs: Any) -> Any:
 def _plain(rel: Reliability) -> list[Any]:
     """Return the numbers of a table, to compare; unknown sums are equal."""
     owners = [
-        [list(map(str, each.names)), each.owner.tolist(), each.place.tolist(), each.values.tolist()]
+        [each.names, each.owner.tolist(), each.place.tolist(), each.values.tolist()]
         for each in (rel.groups, rel.raters)
-        if isinstance(each, Groups | Raters)
+        if isinstance(each, Owners)
     ]
     sums = [np.where(np.isnan(row), np.inf, row).tolist() for row in rel.sums]
     return [rel.bins.edges.tolist(), sums, owners]
