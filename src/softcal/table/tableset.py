@@ -25,7 +25,6 @@ from softcal.table.scores import ItemScores
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
     from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
@@ -722,12 +721,11 @@ class Segments(Mapping["str | None", TableSet]):
             part = BLOCKS[name].axes.index(axis)
             self._entries[name] = axis, part, self._split(segment[axis][entries.keys[part]])
 
-    def _split(self, segment: IntArray) -> Callable[[int], IntArray]:
-        """Return a function that returns the positions of a segment."""
+    def _split(self, segment: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the positions sorted by segment, and where each segment starts among them."""
         small = segment.astype(np.min_scalar_type(-len(self) - 1))  # these are sorted faster
         order = small.argsort(kind="stable")
-        starts = small[order].searchsorted(np.arange(len(self) + 1))
-        return lambda k: order[starts[k] : starts[k + 1]]
+        return order, small[order].searchsorted(np.arange(len(self) + 1))
 
     def __getitem__(self, value: object) -> TableSet:
         """Return the set of the rows with this value; a number is converted to text."""
@@ -738,13 +736,14 @@ class Segments(Mapping["str | None", TableSet]):
             message = f"no rows have {self._column} = {value!r:.60}. The values are: {listed}."
             raise _NoSuchTableError(message)
         whole, k = self._tables, self._values[text]
+        places = {axis: _part(each, k) for axis, each in self._places.items()}
         blocks = {}
         for name, (axis, part, positions) in self._entries.items():
-            found = whole.blocks[name].where(positions(k))
-            found.keys[part] = self._places[axis](k).searchsorted(found.keys[part])
+            found = whole.blocks[name].where(_part(positions, k))
+            found.keys[part] = places[axis].searchsorted(found.keys[part])
             blocks[name] = found
         names: dict[str, Any] = {
-            axis: tuple(each[at] for at in self._places[axis](k).tolist())
+            axis: tuple(each[at] for at in places[axis].tolist())
             for axis, each in self._names.items()
         }
         by = tuple(name for name in whole.by_names if name != self._column)
@@ -759,6 +758,12 @@ class Segments(Mapping["str | None", TableSet]):
 
     def __repr__(self) -> str:
         return f"Segments(by={self._column!r}, n={len(self)})"
+
+
+def _part(split: tuple[IntArray, IntArray], k: int) -> IntArray:
+    """Return the positions of one segment."""
+    order, starts = split
+    return order[starts[k] : starts[k + 1]]
 
 
 def _added(one: About, other: About) -> About:
