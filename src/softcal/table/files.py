@@ -312,11 +312,12 @@ def _lists(pa: Any, rows: Any) -> Any:
 
 def _from_json(saved: Any) -> TableSet:
     schema = _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
-    of_0_2 = {name: each for name, each in saved.items() if isinstance(each, dict)}
-    listed = of_0_2 if schema < 3 else saved["blocks"]
-    about = {key: each for key, each in saved.items() if key not in of_0_2 and key != "blocks"}
-    blocks = {name: _read_block(_block(name, about), each) for name, each in listed.items()}
-    return _checked(about, blocks)
+    if schema < 3:  # blocks were not in an object of their own
+        of_0_2 = {name: each for name, each in saved.items() if isinstance(each, dict)}
+        saved = {name: saved[name] for name in saved if name not in of_0_2} | {"blocks": of_0_2}
+    about = {name: each for name, each in saved.items() if name != "blocks"}
+    listed = saved["blocks"].items()
+    return _checked(about, {name: _read_block(_block(name, about), each) for name, each in listed})
 
 
 def _block(name: str, about: Mapping[str, Any]) -> Block:
@@ -385,7 +386,7 @@ def _checked(saved: dict[str, Any], blocks: dict[str, Sparse]) -> TableSet:
     _require(np.isin((axes.pair_bin or axes.bin).edges, axes.bin.edges).all(), "pair_bins")
     _require(about.group is None or {"squares", "group_sums"} & {*blocks}, "blocks")
     _require((about.rater is None) == ("rater_sums" not in blocks), "blocks")
-    _require("squares" not in blocks or frozenset() in axes.segment, "segments")
+    _require(frozenset() in axes.segment or not (axes.segment or "squares" in blocks), "segments")
     if about.group is not None:
         refuse_many_group_bins(len(axes.bin))
     blocks = {name: _sorted(name, each, axes) for name, each in _in_order(blocks).items()}
