@@ -174,7 +174,7 @@ def test_damaged_set_is_refused(
     ("name", "value"),
     [
         ("model", 9), ("bin", -1), ("cell", 0.5), ("sum_count", 0.5), ("sum_count", 1e300),
-        ("sum_weight", -1.0),
+        ("sum_weight", -1.0), ("sum_weight", 1e300),
         ("sum_residual", 1e9), ("sum_label", "x"), ("sum_prob_var", None), ("extra", 1),
     ],
 )  # fmt: skip
