@@ -21,7 +21,6 @@ from softcal.cli.options import (
     Output,
     RowsOrTables,
     chance,
-    column_option,
     notes,
     print_result,
     source_name,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
-import re
 import shlex
 import sys
 from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -23,7 +20,7 @@ from softcal._io import spooled
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import narwhals.stable.v2 as nw
 
 from softcal._display import keyword
 from softcal.scanning.data import Bounds, Classes, Column, Long, Shares
