@@ -24,6 +24,9 @@ from softcal.scanning.data import Files
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+Frame: TypeAlias = "nw.LazyFrame[Any]"
+"""Rows of any engine."""
+
 Kind: TypeAlias = Literal["number", "text", "list", "value"]
 """What a column holds: numbers or Booleans, text, lists, or other single values."""
 
@@ -66,7 +69,7 @@ class Source:
         """Return what a column holds."""
         raise NotImplementedError
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows."""
         raise NotImplementedError
 
@@ -93,9 +96,9 @@ class Source:
         del name
         return False
 
-    def given(self, table: Any, con: Any) -> nw.LazyFrame[Any]:
+    def given(self, table: Any, con: Any) -> Frame:
         """Give an Arrow table to the engine of the rows, so that both can be joined."""
-        return nw.from_native(con.from_arrow(table))
+        return lazy(con.from_arrow(table))
 
     def refuse_unknown(self, name: str) -> None:
         """Raise if no column has a name, or several."""
@@ -180,13 +183,13 @@ class Here(Source):
                 return int(found[0][0])
         return 0
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows."""
-        return nw.from_native(self._union(uses, numbered=False))
+        return lazy(self._union(uses, numbered=False))
 
-    def numbered(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def numbered(self, uses: Sequence[Use]) -> Frame:
         """Return the rows with their files and numbers, and with the texts of numbers."""
-        return nw.from_native(self._union(uses, numbered=True))
+        return lazy(self._union(uses, numbered=True))
 
     def whole(self) -> Any:
         """Return all columns as an Arrow table."""
@@ -306,7 +309,7 @@ class Engine(Source):
 
     con = None
 
-    def __init__(self, frame: nw.LazyFrame[Any]) -> None:
+    def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._schema = frame.collect_schema()
         self.names, self.place = list(self._schema.names()), "the frame"
@@ -320,9 +323,9 @@ class Engine(Source):
     @property
     def is_here(self) -> bool:
         """Whether rows are cheap to stream into this process."""
-        return self.implementation.is_duckdb() or self.implementation.is_polars()
+        return bool(self.implementation.is_duckdb() or self.implementation.is_polars())
 
-    def given(self, table: Any, _con: Any) -> nw.LazyFrame[Any]:
+    def given(self, table: Any, _con: Any) -> Frame:
         """Give an Arrow table to the engine, so that both can be joined."""
         return uploaded(table, self._frame)
 
@@ -347,18 +350,24 @@ class Engine(Source):
         first = self.frame([Use(name, "value")]).drop_nulls().head(1).collect().to_arrow().column(0)
         return len(first[0]) if len(first) else 0
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows. In Spark, names are quoted, because a dot in them has a meaning."""
         if is_spark(self._frame):
             quoted = [f"`{use.name.replace('`', '``')}`" for use in uses]
             chosen = self._frame.to_native().select(*quoted)
-            return nw.from_native(chosen.toDF(*(f"c{k}" for k in range(len(uses)))))
+            return lazy(chosen.toDF(*(f"c{k}" for k in range(len(uses)))))
         return self._frame.select(nw.col(use.name).alias(f"c{k}") for k, use in enumerate(uses))
 
 
-def is_spark(frame: nw.LazyFrame[Any]) -> bool:
+def lazy(native: Any) -> Frame:
+    """Return rows of an engine as a lazy frame."""
+    found: Frame = nw.from_native(native)
+    return found
+
+
+def is_spark(frame: Frame) -> bool:
     """Return whether Spark has the rows."""
-    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
+    return bool(frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect())
 
 
 def opened(source: Any, con: Any) -> Source:
@@ -449,11 +458,11 @@ class _Once(Here):
 _numbers = count()
 
 
-def kept(rows: nw.LazyFrame[Any], con: Any) -> nw.LazyFrame[Any]:
+def kept(rows: Frame, con: Any) -> Frame:
     """Compute rows of DuckDB once: a temporary table, which may spill to disk."""
     name = f"kept_{next(_numbers)}"
     rows.to_native().create(name)
-    return nw.from_native(con.table(name))
+    return lazy(con.table(name))
 
 
 def _reader(batches: Iterator[Any]) -> Any:
@@ -522,25 +531,25 @@ def quoted_text(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def uploaded(table: Any, like: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def uploaded(table: Any, like: Frame) -> Frame:
     """Give an Arrow table to the engine of a frame, so that both can be joined."""
     kind = like.implementation
     if kind.is_polars():
         import polars as pl
 
-        return nw.from_native(pl.from_arrow(table).lazy())  # type: ignore[union-attr]
+        return lazy(pl.from_arrow(table).lazy())  # type: ignore[union-attr]
     if kind.is_dask():
         import dask.dataframe as dd
 
-        return nw.from_native(dd.from_pandas(table.to_pandas(), npartitions=1))
+        return lazy(dd.from_pandas(table.to_pandas(), npartitions=1))  # type: ignore[no-untyped-call]
     if kind.is_ibis():
-        import ibis
+        import ibis  # type: ignore[import-untyped]
 
-        return nw.from_native(ibis.memtable(table))
-    return nw.from_native(like.to_native().sparkSession.createDataFrame(table))
+        return lazy(ibis.memtable(table))
+    return lazy(like.to_native().sparkSession.createDataFrame(table))
 
 
-def collected(frame: nw.LazyFrame[Any]) -> Any:
+def collected(frame: Frame) -> Any:
     """Bring the result of a query here, as an Arrow table."""
     native = frame.to_native()
     if hasattr(native, "toArrow"):  # Spark
@@ -550,7 +559,7 @@ def collected(frame: nw.LazyFrame[Any]) -> Any:
     return frame.collect().to_arrow()
 
 
-def batches(frame: nw.LazyFrame[Any], rows: int) -> Iterator[Any]:
+def batches(frame: Frame, rows: int) -> Iterator[Any]:
     """Stream the rows of an engine as Arrow batches."""
     native = frame.to_native()
     if frame.implementation.is_polars():
