@@ -24,7 +24,7 @@ from softcal.scanning.rows import (
     label_rows,
     scaled_check,
 )
-from softcal.scanning.source import collected, opened, opened_to_join
+from softcal.scanning.source import collected, kept, opened, opened_to_join
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
@@ -109,6 +109,17 @@ class Plan(NamedTuple):
         several = self.data.pairs and len(self.models) > 1 and len(self.targets) != 2
         possible = self.shared or self.items
         return Bins.tie_grid(self.data.bins) if several and possible else None
+
+    def kept(self) -> Plan:
+        """Return the plan with numbers that are parsed once, for several queries."""
+        found: dict[int, Roles] = {}
+        for model in self.models:
+            roles = model.roles
+            if id(roles) not in found:
+                rows = kept(roles.rows, self.con) if roles.parsed else roles.rows
+                found[id(roles)] = roles._replace(rows=rows)
+        models = tuple(model._replace(roles=found[id(model.roles)]) for model in self.models)
+        return self._replace(models=models)
 
     def part(self, model: int, target: int = 0) -> Frame:
         """Return the rows of a model and target: p, y, w, m, keys, and status."""

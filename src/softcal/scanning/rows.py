@@ -217,6 +217,11 @@ class Roles(NamedTuple):
     rows: Frame
     plain: dict[str, str] | None = None  # the column of each role, if no value is converted
 
+    @property
+    def parsed(self) -> bool:
+        """Whether numbers are parsed from text, which takes longer than everything else."""
+        return any(NOT_A_NUMBER in check.rules for check in self.checks)
+
 
 def in_roles(
     uses: Uses,

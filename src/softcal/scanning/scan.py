@@ -198,6 +198,8 @@ def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
     from softcal.scanning.queries import Queries
     from softcal.scanning.stream import stream_tables
 
+    keyed = plan.by or plan.data.groups or plan.rater or plan.pair_grid is not None
+    plan = plan.kept() if keyed else plan
     queries = Queries(plan, builder, cells)
     here = all(model.roles.source.is_here for model in plan.models)
     if plan.by or not here:
