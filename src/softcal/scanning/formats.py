@@ -6,8 +6,9 @@ import codecs
 import io
 import json
 import re
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from softcal._display import keyword
 from softcal._io import not_utf_8, place_of
@@ -15,13 +16,13 @@ from softcal.exceptions import InputError
 from softcal.table.files import PARQUET, is_start_of_saved
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from softcal.scanning.data import Files
 
 _LOOKED_AT = 4096  # bytes
-_LONGEST_LINE = 1 << 26
+LONGEST = 1 << 26  # characters of a line, and of a document
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -96,22 +97,51 @@ def format_of(path: Path, how: Files) -> Format:
         kind = _first_match(_KINDS, start)
     form = _as_given(Format(kind or "text"), path, how)
     form = form._replace(compression=compression, encoding=how.encoding)
-    if form.kind == "text":
-        return _with_marks(form, path, start, how)
-    named_json = how.format is None and _has_end(path, ".json")
-    if form.kind == "jsonl" and named_json and (how.records or not _is_of_lines(path, form)):
-        return form._replace(kind="json")
-    return form
+    if form.kind == "jsonl" and how.format is None:
+        whole = how.records or (_has_end(path, ".json") and not _is_of_lines(path, form))
+        form = form._replace(kind="json") if whole else form
+    if how.records and form.kind != "json":
+        message = (
+            f"cannot read {place_of(path)}: it is not a JSON document. Leave "
+            f"{keyword('records', how.records)} out."
+        )
+        raise InputError(message)
+    return _with_marks(form, path, start, how) if form.kind == "text" else form
 
 
 def stream_of(path: Path, compression: str | None) -> Any:
     """Open a file, decompressed, as a stream of bytes."""
     import pyarrow as pa
 
-    return pa.input_stream(str(path), compression=compression)
+    return pa.input_stream(path.open("rb"), compression=compression)
 
 
-def refuse_set(path: Path) -> None:
+@contextmanager
+def text_of(path: Path, form: Format) -> Iterator[Iterator[str]]:
+    """Open a text file, and yield its lines, with their ends and without a byte order mark."""
+    with stream_of(path, form.compression) as stream:
+        encoding = form.encoding or "utf-8-sig"
+        lines = _lines(io.TextIOWrapper(io.BufferedReader(stream), encoding, newline=""), path)
+        yield (line.removeprefix("\ufeff") if k == 0 else line for k, line in enumerate(lines))
+
+
+def _lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    for number, line in enumerate(iter(partial(text.readline, LONGEST + 1), ""), 1):
+        if len(line) > LONGEST:
+            refuse_long(path, number)
+        yield line
+
+
+def refuse_long(path: Path, line: int) -> NoReturn:
+    """Raise because a line is too long."""
+    message = (
+        f"cannot read {place_of(path)}: lines, with their quoted cells, must have at most "
+        f"{LONGEST >> 20} MB: line {line} is longer. Save the data as Parquet."
+    )
+    raise InputError(message)
+
+
+def refuse_set(path: Path) -> NoReturn:
     """Raise because a file is a saved set."""
     message = f"cannot read rows from {place_of(path)}: this is a saved set: use softcal.load."
     raise InputError(message)
@@ -185,14 +215,11 @@ def _is_of_lines(path: Path, form: Format) -> bool:
 
     A single object is a document if each of its values is a list: the columns.
     """
-    with stream_of(path, form.compression) as stream:
-        lines = io.BufferedReader(stream)
-        filled = (
-            line for line in iter(partial(lines.readline, _LONGEST_LINE), b"") if not line.isspace()
-        )
-        first, second = next(filled), next(filled, None)
+    with text_of(path, form) as lines:
+        filled = (line for line in lines if not line.isspace())
+        first, second = next(filled, ""), next(filled, None)
         if second is not None:
-            return second.lstrip().startswith(b"{")
+            return second.lstrip().startswith("{")
         try:
             found = json.loads(first)
         except (ValueError, RecursionError):
