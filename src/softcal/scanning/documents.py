@@ -11,7 +11,7 @@ from softcal._display import did_you_mean, keyword
 from softcal._io import place_of, temporary, with_different_keys
 from softcal._optional import naming_the_extra
 from softcal.exceptions import InputError
-from softcal.scanning.formats import LONGEST, stream_of, text_of
+from softcal.scanning.formats import LONGEST, refuse, stream_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ _LOOKED_AT = 1 << 22  # characters
 
 
 class Places:
-    """Where single values and lists are in objects: the keys that lead to each dotted name.
+    """Where values and lists are in objects: the keys that lead to each dotted name.
 
     A key may have dots itself, so a name can have several places.
 
@@ -31,9 +31,9 @@ class Places:
     {'id': [('id',)], 'results.confidence': [('results', 'confidence')], 'a.b': [('a.b',)]}
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Iterable[Any]) -> None:
         self.keys: dict[str, list[tuple[str, ...]]] = {}
-        self.lists: set[str] = set()
+        self.lists: dict[str, bool] = {}  # whether each holds objects
         for row in rows:
             self._look(row, ())
 
@@ -47,7 +47,18 @@ class Places:
         if keys not in places:
             places.append(keys)
         if isinstance(value, list):
-            self.lists.add(name)
+            self.lists[name] = isinstance((value or [0])[0], dict)
+
+    @property
+    def hint(self) -> str:
+        """The names of the lists of records inside an object; empty if there is none."""
+        known = [name for name, of_objects in self.lists.items() if of_objects and name]
+        if not known:
+            return ""
+        names = ", ".join(repr(name)[:60] for name in known[:10])
+        return (
+            f" It has lists of records: {names}. To read one, pass {keyword('records', known[0])}."
+        )
 
 
 def pointer(keys: Sequence[str]) -> str:
@@ -84,7 +95,7 @@ def _object(line: str, place: str) -> dict[str, Any]:
     except RecursionError:
         found, problem = None, "its values are nested too deep"
     except ValueError as error:
-        found, problem = None, str(error)[:200]
+        found, problem = None, f"{str(error).rstrip('.'):.200}"
     if not isinstance(found, dict):
         message = f"cannot read {place} must be one object of JSON, {{...}}: {problem}."
         raise InputError(message)
@@ -100,23 +111,22 @@ def document_rows(path: Path, form: Format, records: str | None) -> list[dict[st
     with stream_of(path, form.compression) as stream:
         content = stream.read(LONGEST + 1)
     if len(content) > LONGEST:
-        message = (
-            f"cannot read {place_of(path)}: a JSON document must have at most {LONGEST >> 20} MB, "
-            "because it is read as a whole. Write one object per line."
+        refuse(
+            path,
+            f"a JSON document must have at most {LONGEST >> 20} MB, "
+            "because it is read as a whole. Write one object per line.",
         )
-        raise InputError(message)
     text = content.decode(form.encoding or "utf-8-sig").removeprefix("\ufeff")
+    found = None
     try:
         found = json.loads(text, object_pairs_hook=with_different_keys)
-        inside = found if records is None else _inside(found, records.split("."))
-        return _rows(inside)
-    except (ValueError, RecursionError, LookupError) as error:
-        problem = str(error) if isinstance(error, ValueError) else "it is nested too deep"
-        if isinstance(error, LookupError):
-            problem = f"it has no list of records at {records!r}"
-        hint = "" if isinstance(error, json.JSONDecodeError | RecursionError) else _known(found)
-        message = f"cannot read {place_of(path)}: {problem:.200}.{hint}"
-        raise InputError(message.replace("..", ".")) from error
+        return _rows(found if records is None else _inside(found, records.split(".")))
+    except RecursionError:
+        refuse(path, "its values are nested too deep.")
+    except LookupError:
+        refuse(path, f"it has no list of records at {records!r:.60}.{Places([found]).hint}")
+    except ValueError as error:
+        refuse(path, f"{str(error).rstrip('.'):.200}.{Places([found]).hint}")
 
 
 def _rows(found: Any) -> list[dict[str, Any]]:
@@ -147,21 +157,6 @@ def _inside(found: Any, keys: list[str]) -> Any:
     return found
 
 
-def _known(found: Any) -> str:
-    """Return a hint that names the lists of records inside a document."""
-    known = list(islice(_lists(found, ()), 10)) if isinstance(found, dict) else []
-    names = ", ".join(repr(name)[:60] for name in known)
-    return f" Its lists of records are: {names}. Pass {keyword('records', known[0])}." * bool(known)
-
-
-def _lists(found: Any, keys: tuple[str, ...]) -> Iterator[str]:
-    if isinstance(found, dict):
-        for key, inner in found.items():
-            yield from _lists(inner, (*keys, key))
-    elif keys and isinstance(found, list) and found and isinstance(found[0], dict):
-        yield ".".join(keys)
-
-
 def as_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> Path:
     """Write rows as JSON lines to a temporary file; dates become text."""
     copy = temporary(path.name)
@@ -183,8 +178,7 @@ def sheet_rows(path: Path, sheet: str | None) -> Iterator[list[Any]]:
     while header and header[-1] is None:
         header.pop()
     if not header:
-        message = f"cannot read {place_of(path)}: the sheet is empty. Its first row must be names."
-        raise InputError(message)
+        refuse(path, "the sheet is empty. Its first row must be names.")
     yield ["" if name is None else str(name) for name in header]
     for row in rows:
         yield [*islice(row, len(header)), *[None] * (len(header) - len(row))]
@@ -200,8 +194,7 @@ def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     except Exception as error:  # openpyxl raises any exception for a damaged file
         file.close()
-        message = f"cannot read {place_of(path)}: not an Excel workbook ({error!s:.100})."
-        raise InputError(message) from error
+        refuse(path, f"not an Excel workbook ({error!s:.100}).")
     try:
         found = _chosen(book, path, sheet)
         found.reset_dimensions()  # some programs write wrong dimensions
@@ -209,13 +202,11 @@ def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
         rows = found.iter_rows(max_row=_SHEET_ROWS + 1, values_only=True)
         yield from islice(rows, _SHEET_ROWS)
         if next(rows, None) is not None:
-            message = f"cannot read {place_of(path)}: a sheet has at most {_SHEET_ROWS:,} rows."
-            raise InputError(message)
+            refuse(path, f"a sheet has at most {_SHEET_ROWS:,} rows.")
     except InputError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
-        message = f"cannot read {place_of(path)}: the sheet is damaged ({error!s:.100})."
-        raise InputError(message) from error
+        refuse(path, f"the sheet is damaged ({error!s:.100}).")
     finally:
         book.close()
         file.close()

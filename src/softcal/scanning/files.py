@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import glob
 import os
-import shutil
+import re
 from collections import Counter
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -27,6 +27,7 @@ from softcal.scanning.formats import (
     LONGEST,
     Format,
     format_of,
+    refuse,
     refuse_long,
     refuse_set,
     separator_hint,
@@ -36,7 +37,7 @@ from softcal.scanning.source import Here, Part, ReadAgainError, quoted_name, quo
 from softcal.table.files import is_saved, is_saved_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from softcal.scanning.data import Files
 
@@ -121,7 +122,8 @@ class Scan(NamedTuple):
     def __call__(self) -> Any:
         """Return the relation. No character of a name is a pattern."""
         names = ", ".join(quoted_text(glob.escape(name)) for name in self.files)
-        return self.con.sql(f"SELECT {self.select} FROM {self.reader}([{names}]{self.options})")
+        sql = f"SELECT {self.select} FROM {self.reader}([{names}]{self.options})"  # noqa: S608
+        return self.con.sql(sql)
 
 
 class Own(str):
@@ -138,7 +140,7 @@ class Own(str):
 
 
 class Opened(NamedTuple):
-    """A file: its path, its format, the names of its columns, and a function that says if it changed."""
+    """A file: its path, its format, its columns, and a function that raises if it has changed."""
 
     path: Any
     form: Format
@@ -150,12 +152,22 @@ def opened_files(how: Files, con: Any) -> Here:
     """Open files. Their columns are those of the first."""
     parts, files = [], []
     for path in files_of(how.paths):
-        with readable(path) as unchanged:
+        with readable(path) as unchanged, _opening(path):
             form = format_of(path, how)
             names, part = _READERS[form.kind](path, form, how, con)
         parts.append(part)
         files.append(Opened(path, form, names, unchanged))
     return OpenedFiles(con, parts, files, how.decimal)
+
+
+@contextmanager
+def _opening(path: Any) -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        refuse(path, f"{' '.join(str(error).split()):.300}")
 
 
 class OpenedFiles(Here):
@@ -185,6 +197,13 @@ class OpenedFiles(Here):
             else:
                 found.append(part)
         return found
+
+    @property
+    def hint(self) -> str:
+        """Why a column may be missing."""
+        path, form, *_ = self._files[0]
+        jsonl = form.kind == "jsonl"
+        return Places(first_objects(path, form)).hint if jsonl else self.hint_
 
     def _parts_to_read(self, *, numbered: bool) -> Sequence[Part]:
         return self._parts if numbered else self._joined
@@ -232,7 +251,7 @@ class OpenedFiles(Here):
         return found if self.decimal == "." or text or as_ == "value" else _with_comma(found)
 
     def explain(self, error: Exception) -> None:
-        """Raise what is wrong with a file of text, or replace it by a copy and raise to read again."""
+        """Raise what is wrong with a file, or replace it by a plain copy and raise to read again."""
         named = [each for each in enumerate(self._files) if str(each[1].path) in str(error)]
         for k, (path, form, names, _) in named or list(enumerate(self._files)):
             scan = self._parts[k].relation
@@ -314,29 +333,33 @@ def _csv(path: Any, form: Format, _how: Files, con: Any) -> tuple[list[str], Par
     names, lines_before = next(rows, ([], 0))
     rows.close()
     if not names:
-        message = f"cannot read {place_of(path)}: Empty CSV file: it has no line of column names."
-        raise InputError(message)
+        refuse(path, "Empty CSV file: it has no line of column names.")
     here = path
-    if len(names) == 1:  # DuckDB would read a blank line as a missing value
+    # DuckDB would read a blank line of one column as a missing value, and would take a line end
+    # inside a name for that of the lines, and then find no row.
+    if len(names) == 1 or re.search("[\r\n]", "".join(names)):
         here, form = _plain_copy(path, form), Format("text")
     elif form.encoding is not None or form.compression == "bz2" or lines_before:
         here, form = _utf_8_copy(path, form), form._replace(compression=None)
     scan = _scan_of_csv(con, here, form, len(names))
-    own = [Own(f"c{k}", "VARCHAR") for k in range(len(names))]
+    own = [Own(f"nullif(c{k}, '')", "VARCHAR") for k in range(len(names))]
     return names, _part(scan, names, own, path)
+
+
+_NEVER = "\uffff"  # not "", because DuckDB ignores a cell too many that is missing
 
 
 def _scan_of_csv(con: Any, path: Any, form: Format, columns: int) -> Scan:
     each = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(columns))
     options = (
         f", auto_detect = false, header = true, delim = {quoted_text(form.mark)}, quote = '\"', "
-        f"escape = '\"', nullstr = [''], strict_mode = true, max_line_size = {LONGEST}, "
+        f"escape = '\"', nullstr = ['{_NEVER}'], strict_mode = true, max_line_size = {LONGEST}, "
         f"compression = '{form.compression or 'none'}', columns = {{{each}}}"
     )
     return Scan(con, "*", "read_csv", options, None, (_address(path, con),))
 
 
-def _text_rows(path: Any, form: Format) -> Iterator[tuple[list[str], int]]:
+def _text_rows(path: Any, form: Format) -> Generator[tuple[list[str], int], None, None]:
     """Yield the rows of a text file that are not blank, each with the number of lines before it."""
     with text_of(path, form) as lines, _long_cells():
         before = int(form.sep_line and bool(next(lines)))
@@ -349,12 +372,12 @@ def _text_rows(path: Any, form: Format) -> Iterator[tuple[list[str], int]]:
         except csv.Error as error:
             if "field limit" in str(error):
                 refuse_long(path, before + 1)
-            message = (
-                f"cannot read {place_of(path)}: a cell that opens with a quote must end with one, "
+            refuse(
+                path,
+                f"a cell that opens with a quote must end with one, "
                 "and a quote inside it must be doubled: the cell that opens in line "
-                f"{before + 1} does not. Fix that line."
+                f"{before + 1} does not. Fix that line.",
             )
-            raise InputError(message) from error
 
 
 @contextmanager
@@ -371,7 +394,7 @@ def _plain_copy(path: Any, form: Format) -> Path:
     """Copy a text file as CSV that DuckDB reads, and raise for what is wrong with it."""
     copy = temporary(path.name)
     with copy.open("w", encoding="utf-8", newline="") as to:
-        write, columns = csv.writer(to, lineterminator="\n").writerow, 0
+        write, columns = csv.writer(to, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow, 0
         for number, (row, _) in enumerate(_text_rows(path, form)):
             columns = columns or len(row)
             if len(row) != columns:
@@ -382,7 +405,7 @@ def _plain_copy(path: Any, form: Format) -> Path:
                     "separator."
                 )
                 raise InputError(message)
-            write(row)
+            write(row if number else range(columns))  # a name may have a line end
     return copy
 
 
@@ -470,12 +493,8 @@ def _workbook(path: Any, _form: Format, how: Files, con: Any) -> tuple[list[str]
 def _arrow(path: Any, _form: Format, _how: Files, con: Any) -> tuple[list[str], Part]:
     import pyarrow as pa
 
-    if isinstance(path, Remote):
-        copy = temporary(path.name)
-        with path.open() as source, copy.open("wb") as to:
-            shutil.copyfileobj(source, to, 1 << 20)
-        path = copy
-    file = pa.memory_map(str(path))
+    remote = isinstance(path, Remote)
+    file = pa.BufferReader(path.open().read()) if remote else pa.memory_map(str(path))
     in_file = file.read(6) == b"ARROW1"
     file.seek(0)
     table = pa.ipc.open_file(file).read_all() if in_file else _streamed(file)
@@ -486,23 +505,19 @@ def _arrow(path: Any, _form: Format, _how: Files, con: Any) -> tuple[list[str], 
 
 
 def _streamed(file: Any) -> Any:
-    """Read an Arrow stream; raise if it lacks its end or goes on after it."""
+    """Read an Arrow stream; raise if it lacks its end mark or goes on after it."""
     import pyarrow as pa
 
-    reader, batches = pa.ipc.open_stream(file), []
-    place = file.tell()
-    for batch in reader:
-        batches.append(batch)
-        place = file.tell()
-    if file.tell() == place:
-        message = "the stream has no end mark, so rows may be missing: close its writer."
+    table = pa.ipc.open_stream(file).read_all()
+    read = file.tell()
+    file.seek(file.size() - len(_END))
+    if read != file.size() or file.read() != _END:
+        message = "a stream must end with its end mark, or rows may be missing: close its writer."
         raise pa.ArrowInvalid(message)
-    if file.tell() < file.size():
-        message = "the stream has more data after its end mark: save each stream to its own file."
-        raise pa.ArrowInvalid(message)
-    return pa.Table.from_batches(batches, reader.schema)
+    return table
 
 
+_END = b"\xff\xff\xff\xff\0\0\0\0"
 _READERS: Mapping[str, Callable[..., tuple[list[str], Part]]] = {
     "parquet": _parquet, "arrow": _arrow, "jsonl": _json_lines, "json": _document,
     "xlsx": _workbook, "text": _csv,

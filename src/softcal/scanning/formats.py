@@ -85,11 +85,10 @@ def format_of(path: Path, how: Files) -> Format:
         refuse_set(path)
     kind = _kind_of(start, path)
     if compression is not None and kind in _BINARY:
-        message = (
-            f"cannot read {place_of(path)}: only text may be compressed as a whole. Decompress it "
-            "first."
+        refuse(
+            path,
+            "only text may be compressed as a whole. Decompress it first.",
         )
-        raise InputError(message)
     if kind not in _BINARY:
         if how.encoding is None:
             _refuse_other_text(start, path)
@@ -101,11 +100,10 @@ def format_of(path: Path, how: Files) -> Format:
         whole = how.records or (_has_end(path, ".json") and not _is_of_lines(path, form))
         form = form._replace(kind="json") if whole else form
     if how.records and form.kind != "json":
-        message = (
-            f"cannot read {place_of(path)}: it is not a JSON document. Leave "
-            f"{keyword('records', how.records)} out."
+        refuse(
+            path,
+            f"it is not a JSON document. Leave {keyword('records', how.records)} out.",
         )
-        raise InputError(message)
     return _with_marks(form, path, start, how) if form.kind == "text" else form
 
 
@@ -134,10 +132,16 @@ def _lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
 
 def refuse_long(path: Path, line: int) -> NoReturn:
     """Raise because a line is too long."""
-    message = (
-        f"cannot read {place_of(path)}: lines, with their quoted cells, must have at most "
-        f"{LONGEST >> 20} MB: line {line} is longer. Save the data as Parquet."
+    refuse(
+        path,
+        f"lines, with their quoted cells, must have at most "
+        f"{LONGEST >> 20} MB: line {line} is longer. Save the data as Parquet.",
     )
+
+
+def refuse(path: Any, problem: str) -> NoReturn:
+    """Raise because a file cannot be read."""
+    message = f"cannot read {place_of(path)}: {problem}"
     raise InputError(message)
 
 
@@ -152,8 +156,7 @@ def _kind_of(start: bytes, path: Path) -> str | None:
     kind = _first_match(_KINDS, start) or _first_match(_COMPRESSIONS, start)
     for pattern, what, remedy in _REFUSED:
         if kind is None and re.match(pattern, start, re.DOTALL):
-            message = f"cannot read {place_of(path)}: it holds {what}. {remedy}"
-            raise InputError(message)
+            refuse(path, f"it holds {what}. {remedy}")
     return kind
 
 
@@ -163,11 +166,10 @@ def _as_given(found: Format, path: Path, how: Files) -> Format:
         return found._replace(mark="\t" if _has_end(path, ".tsv") else ",")
     form = _GIVEN[how.format]
     if form.kind != found.kind and {form.kind, found.kind} & {*_BINARY}:
-        message = (
-            f"cannot read {place_of(path)}: its content is not {how.format}. Leave "
-            f"{keyword('input_format', how.format)} out."
+        refuse(
+            path,
+            f"its content is not {how.format}. Leave {keyword('input_format', how.format)} out.",
         )
-        raise InputError(message)
     return form
 
 
@@ -192,21 +194,21 @@ def _with_marks(form: Format, path: Path, text: bytes, how: Files) -> Format:
     if line is not None:
         mark = line[1].decode()
         if how.sep not in (None, mark):
-            message = (
-                f"cannot read {place_of(path)}: its first line names {mark!r} as separator. "
-                f"Leave {keyword('sep', str(how.sep))} out."
+            refuse(
+                path,
+                f"its first line names {mark!r} as separator. "
+                f"Leave {keyword('sep', str(how.sep))} out.",
             )
-            raise InputError(message)
         form = form._replace(mark=mark, sep_line=True)
     elif how.sep is not None:
         form = form._replace(mark=how.sep)
     if form.mark == how.decimal != how.sep:
-        message = (
-            f"cannot read {place_of(path)}: does {form.mark!r} separate the cells too? If numbers "
+        refuse(
+            path,
+            f"does {form.mark!r} separate the cells too? If numbers "
             f"are in quotes, pass {keyword('sep', form.mark)}; else the separator of cells, such "
-            f"as {keyword('sep', ';')}."
+            f"as {keyword('sep', ';')}.",
         )
-        raise InputError(message)
     return form
 
 
@@ -237,14 +239,12 @@ def _refuse_other_text(start: bytes, path: Path) -> None:
     # Letters in UTF-16 have a 0 as every second byte, and nowhere else.
     if start.startswith(_UTF_16) or (min(even, odd) == 0 and 4 * max(even, odd) > len(start)):
         order = "" if start.startswith(_UTF_16) else "-be" if even else "-le"
-        message = f"cannot read {place_of(path)}: {not_utf_8(f'utf-16{order}')}"
-        raise InputError(message)
+        refuse(path, f"{not_utf_8(f'utf-16{order}')}")
     if b"\0" in start:
-        message = (
-            f"cannot read {place_of(path)}: it must be text in UTF-8, but has a byte 0. "
-            "Save the data as CSV in UTF-8."
+        refuse(
+            path,
+            "it must be text in UTF-8, but has a byte 0. Save the data as CSV in UTF-8.",
         )
-        raise InputError(message)
 
 
 _NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
