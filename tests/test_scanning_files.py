@@ -41,7 +41,8 @@ def source_of(paths: Any, **options: Any) -> Any:
 
 def ask(source: Any, uses: list[Use], *, numbered: bool = False) -> dict[str, list[Any]]:
     rows = source.numbered if numbered else source.frame
-    return answered(source, lambda: collected(rows(uses)).to_pydict())
+    found = answered(source, lambda: collected(rows(uses)))
+    return (found.sort_by(AT) if numbered else found).to_pydict()
 
 
 def values(paths: Any, *names: str, as_: Any = "value", **options: Any) -> dict[str, list[Any]]:
@@ -427,6 +428,17 @@ def test_many_files_are_read_by_one_query(tmp_path: Path, kind: str) -> None:
     assert numbers(tmp_path, "y") == {"y": [k / 200 for k in range(200)]}
     assert list(map(float, values(tmp_path, "y")["y"])) == [k / 200 for k in range(200)]
     assert source.files == [str(path) for path in sorted(tmp_path.iterdir())]
+    found = ask(source, [Use("y", "number")], numbered=True)
+    assert found[AT] == [(k << ROW_BITS) + 1 for k in range(200)]
+
+
+def test_rows_of_several_files_are_numbered_within_each(tmp_path: Path) -> None:
+    for name, rows in (("1.csv", 3), ("2's.csv", 0), ("3.csv", 2), ("5.csv", 1), ("6.csv", 2)):
+        (tmp_path / name).write_text("y,p\n" + "1,2\n" * rows)
+    (tmp_path / "4.jsonl").write_text('{"y": 1}\n' * 2)
+    found = ask(source_of(tmp_path), [Use("y", "number")], numbered=True)
+    places = [(at >> ROW_BITS, at % (1 << ROW_BITS)) for at in found[AT]]
+    assert places == [(0, 1), (0, 2), (0, 3), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (5, 1), (5, 2)]
 
 
 def test_parquet_files_of_other_types_are_not_rounded(tmp_path: Path) -> None:

@@ -232,7 +232,12 @@ class Here(Source):
             if number is not None:
                 yield f"{own} AS {RAW}{k}"
         if number is not None:
-            yield f"({number}::BIGINT << {ROW_BITS}) + row_number() OVER () AS {AT}"
+            yield f"{self._at(part, number)} AS {AT}"
+
+    def _at(self, part: Part, number: int) -> str:
+        """Return the number of the file and the row of each row in SQL."""
+        del part
+        return f"({number}::BIGINT << {ROW_BITS}) + row_number() OVER ()"
 
     def _number(self, own: str, *, percent: bool) -> str:
         if percent:
