@@ -16,7 +16,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,14 +24,21 @@ from hypothesis import strategies as st
 
 import softcal as sc
 from softcal.scanning.data import Files
-from softcal.scanning.source import AT, ROW_BITS, Use, answered, collected, connected, opened
+from softcal.scanning.source import (
+    AT,
+    ROW_BITS,
+    Use,
+    answered,
+    batches,
+    collected,
+    connected,
+    opened,
+)
 from test_csv_quotes import UNCLOSED, _by_csv, _by_pandas, _file
 from workbooks import write_workbook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from softcal.scanning.source import Here
 
 
 def source_of(paths: Any, **options: Any) -> Any:
@@ -232,7 +238,9 @@ def test_nothing_is_accepted_that_csv_and_pandas_refuse(tmp_path: Path) -> None:
             assert theirs[0] is None, text
             seen["refused"] += 1
             continue
-        ours = Counter(zip(*([cell or "" for cell in column] for column in found.values()), strict=True))
+        ours = Counter(
+            zip(*([cell or "" for cell in column] for column in found.values()), strict=True)
+        )
         assert theirs != [None, None], text
         assert theirs[0] in (None, ours), text
         seen["accepted"] += 1
@@ -265,7 +273,9 @@ def test_text_of_numbers(tmp_path: Path, text: str, number: Any) -> None:
         with pytest.raises(sc.InputError, match=r"p must hold numbers: .*x.csv', 2\)"):
             numbers(tmp_path / "x.csv", "p")
     else:
-        assert same_numbers(numbers(tmp_path / "x.csv", "p")["p"], [1, number if number == number else None])
+        assert same_numbers(
+            numbers(tmp_path / "x.csv", "p")["p"], [1, number if number == number else None]
+        )
 
 
 def test_percent_signs_and_decimal_commas(tmp_path: Path) -> None:
@@ -279,9 +289,25 @@ def test_percent_signs_and_decimal_commas(tmp_path: Path) -> None:
         numbers(tmp_path / "a.csv", "p", sep=";", decimal=",")
 
 
+def test_error_in_a_stream_of_batches_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("y,p\n" + "1,2\n" * 300_000 + "1\n")
+    source = source_of(path)
+
+    def rows() -> int:
+        return sum(batch.num_rows for batch in batches(source.frame([Use("y", "number")]), 1 << 16))
+
+    with pytest.raises(sc.InputError, match="row 300001 has 1 cell"):
+        answered(source, rows)
+    path.write_text("y,p\n" + "1,2\n" * 300_000 + "1,2\r\n")
+    source = source_of(path)
+    assert answered(source, rows) == 300_001
+
+
 # Refusals: the rule, the file, the place, and the remedy
 
 
+HEX = random.Random(0).randbytes(9_000).hex().encode()  # noqa: S311
 LONG = b'"' + b"a" * 70_000_000 + b'"'
 REFUSED: list[tuple[str, bytes, dict[str, str], str]] = [
     ("x.csv", b"", {}, "no line of column names"),
@@ -301,7 +327,7 @@ REFUSED: list[tuple[str, bytes, dict[str, str], str]] = [
     ("x.csv", b"sep=;\ny;p\n1;2\n", {"sep": ","}, "first line names ';'"),
     ("x.csv", b"y,p\n1,2\n", {"format": "parquet"}, "content is not parquet"),
     ("x.csv", b"y,p\n1,2\n", {"records": "a"}, "not a JSON document.* Leave"),
-    ("x.csv.gz", gzip.compress(b"y,p\n" + random.Random(0).randbytes(9_000).hex().encode())[:2_000], {}, "cannot read"),
+    ("x.csv.gz", gzip.compress(b"y,p\n" + HEX)[:2_000], {}, "cannot read"),
     ("x.gz", gzip.compress(as_parquet(pa.table(COLUMNS))), {}, "only text may be compressed"),
     ("x.zip", b"PK\x03\x04" + bytes(40), {}, "a zip archive. Unzip"),
     ("x.jsonl", b'{"y": 1}\n{"y": 1\n', {}, "x.jsonl: line 2 must be one object"),
@@ -366,10 +392,9 @@ def test_unsupported_text_in_parquet_is_refused(tmp_path: Path) -> None:
 
 
 def test_saved_set_is_not_read_as_rows(tmp_path: Path) -> None:
-    sc.scan({"y": [0.5], "p": [0.5]} and pa.table({"y": [0.5], "p": [0.5]}), y_true="y", y_prob="p").save(
-        tmp_path / "a.softcal"
-    )
-    with pytest.raises(sc.InputError, match="saved set: use softcal.load"):
+    rows = pa.table({"y": [0.5], "p": [0.5]})
+    sc.scan(rows, y_true="y", y_prob="p").save(tmp_path / "a.softcal")
+    with pytest.raises(sc.InputError, match=r"saved set: use softcal\.load"):
         values(tmp_path / "a.softcal", "y")
 
 
@@ -379,7 +404,7 @@ def test_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, name: str
     path.write_bytes(content.encode() or as_parquet(pa.table(COLUMNS)))
     source = source_of(path)
     path.write_bytes(path.read_bytes() + b"\n")
-    with pytest.raises(sc.InputError, match="changed while it was being read|cannot read"):
+    with pytest.raises(sc.InputError, match=r"changed while it was being read|cannot read"):
         ask(source, [Use("y", "value")])
 
 
@@ -424,7 +449,7 @@ def test_many_files_are_read_by_one_query(tmp_path: Path, kind: str) -> None:
         else:
             path.write_text(f"y,p\n{k / 200},0.5\n" if kind == "csv" else f'{{"y": {k / 200}}}\n')
     source = source_of(tmp_path)
-    assert len(source._joined) == 1  # noqa: SLF001
+    assert len(source._joined) == 1
     assert numbers(tmp_path, "y") == {"y": [k / 200 for k in range(200)]}
     assert list(map(float, values(tmp_path, "y")["y"])) == [k / 200 for k in range(200)]
     assert source.files == [str(path) for path in sorted(tmp_path.iterdir())]
@@ -438,7 +463,18 @@ def test_rows_of_several_files_are_numbered_within_each(tmp_path: Path) -> None:
     (tmp_path / "4.jsonl").write_text('{"y": 1}\n' * 2)
     found = ask(source_of(tmp_path), [Use("y", "number")], numbered=True)
     places = [(at >> ROW_BITS, at % (1 << ROW_BITS)) for at in found[AT]]
-    assert places == [(0, 1), (0, 2), (0, 3), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (5, 1), (5, 2)]
+    assert places == [
+        (0, 1),
+        (0, 2),
+        (0, 3),
+        (2, 1),
+        (2, 2),
+        (3, 1),
+        (3, 2),
+        (4, 1),
+        (5, 1),
+        (5, 2),
+    ]
 
 
 def test_parquet_files_of_other_types_are_not_rounded(tmp_path: Path) -> None:
@@ -458,7 +494,18 @@ def test_columns_that_differ_by_case_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["it's.csv", "a[b].csv", "a*.csv", "a?.csv", "a\nb.csv", "a\\b.csv", "é ü.csv", "{}.csv", "%s.csv"]
+    "name",
+    [
+        "it's.csv",
+        "a[b].csv",
+        "a*.csv",
+        "a?.csv",
+        "a\nb.csv",
+        "a\\b.csv",
+        "é ü.csv",
+        "{}.csv",
+        "%s.csv",
+    ],
 )
 def test_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("y,p\n1,2\n")
@@ -499,7 +546,7 @@ def test_late_keys_and_tokens_of_json_lines(tmp_path: Path) -> None:
     assert numbers(path, "late.p")["late.p"][-1] == -math.inf
     assert math.isnan(numbers(path, "y")["y"][-1])
     assert values(path, "l")["l"][-1] == [1]
-    with pytest.raises(sc.InputError, match="no column 'late.q'"):
+    with pytest.raises(sc.InputError, match=r"no column 'late\.q'"):
         values(path, "late.q")
 
 
@@ -538,13 +585,17 @@ def test_folders_patterns_and_errors_of_an_object_store(store: Any) -> None:
     for k in range(3):
         with store.open(f"memory://softcal/{k}.csv", "wb") as file:
             file.write(b"y,p\n%d,2\n" % k)
-    for place in ("memory://softcal", "memory://softcal/*.csv", [f"memory://softcal/{k}.csv" for k in range(3)]):
+    for place in (
+        "memory://softcal",
+        "memory://softcal/*.csv",
+        [f"memory://softcal/{k}.csv" for k in range(3)],
+    ):
         assert values(place, "y") == {"y": ["0", "1", "2"]}
     with store.open("memory://softcal/1.csv", "wb") as file:
         file.write(b"y,p\n1\n")
     with pytest.raises(sc.InputError, match=r"1\.csv must have 2 cells"):
         values("memory://softcal", "y")
-    with pytest.raises(sc.InputError, match="no data in memory://softcal/none.csv"):
+    with pytest.raises(sc.InputError, match=r"no data in memory://softcal/none\.csv"):
         values("memory://softcal/none.csv", "y")
     with pytest.raises(sc.InputError, match=r"nosuchscheme://a.csv: .* Install them, or copy"):
         values("nosuchscheme://a.csv", "y")
@@ -552,11 +603,11 @@ def test_folders_patterns_and_errors_of_an_object_store(store: Any) -> None:
 
 def test_addresses_are_refused_without_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(sc.InputError, match="s3://bucket/a.csv: .* Install"):
+    with pytest.raises(sc.InputError, match=r"s3://bucket/a\.csv: .* Install"):
         values("s3://bucket/a.csv", "y")
 
 
-def test_pipe_is_read_under_its_name(tmp_path: Path) -> None:
+def test_pipe_is_read_under_its_name() -> None:
     read, write = os.pipe()
     os.write(write, b"y,p\n1,2\n3\n")
     os.close(write)

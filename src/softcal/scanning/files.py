@@ -217,7 +217,7 @@ class OpenedFiles(Here):
                 isinstance(one, Scan) and isinstance(last, Scan)
                 and one[:-1] == last[:-1] and part.own == found[-1].own
             ):  # fmt: skip
-                found[-1] = found[-1]._replace(relation=last._replace(files=last.files + one.files))
+                found[-1] = _with(found[-1], last._replace(files=last.files + one.files))
             else:
                 found.append(part)
         return found
@@ -232,7 +232,7 @@ class OpenedFiles(Here):
     def _parts_to_read(self, *, numbered: bool) -> Sequence[Part]:
         if not numbered:
             return self._joined
-        return [part._replace(relation=_numbered(part.relation)) for part in self._joined]
+        return [_with(part, _numbered(part.relation)) for part in self._joined]
 
     def _at(self, part: Part, number: int) -> str:
         """Return the number of the file and the row of each row in SQL.
@@ -261,7 +261,7 @@ class OpenedFiles(Here):
     def _type(self, name: str) -> str:
         """Return the type that the columns of all files have, or are cast to."""
         types = {self._column(part, name).type_ for part in self._joined}
-        types = {"VARCHAR" if type_ == "JSON" else type_ for type_ in types}
+        types = {"VARCHAR" if type_ in ("CSV", "JSON") else type_ for type_ in types}
         lists = {type_.endswith("]") for type_ in types}
         if len(lists) > 1:
             message = f"{name} must hold lists in all files, or in none: it holds both."
@@ -279,19 +279,20 @@ class OpenedFiles(Here):
 
     def _own(self, part: Part, name: str, as_: str) -> str:
         own, type_ = self._column(part, name), self._types[name]
-        text = own.type_ == "VARCHAR"
+        if own.type_ == "CSV":  # an empty text is no number anyway
+            return f"nullif({own}, '')" if as_ == "value" else own
         if own.type_ == "JSON":
             found = _json_text(own, number=as_ == "number")
         elif type_ == own.type_:
             return own
-        elif type_ != "VARCHAR":
-            return f"CAST({own} AS {type_})"
         else:  # 4.0 of numbers is equal to 4 of text
-            found = own if text else rf"regexp_replace(CAST({own} AS VARCHAR), '\.0$', '')"
-        return found if self.decimal == "." or text or as_ == "value" else _with_comma(found)
+            found = f"CAST({own} AS {type_})"
+            found = rf"regexp_replace({found}, '\.0$', '')" if type_ == "VARCHAR" else found
+        as_in_text = self.decimal == "," and as_ != "value" and type_ == "VARCHAR"
+        return f"replace({found}, '.', ',')" if as_in_text else found
 
     def explain(self, error: Exception) -> None:
-        """Raise what is wrong with a file, or replace it by a plain copy and raise to read again."""
+        """Raise what is wrong with a file, or replace it by a copy and raise to read again."""
         named = [each for each in enumerate(self._files) if str(each[1].path) in str(error)]
         for k, (path, form, names, _) in named or list(enumerate(self._files)):
             scan = self._parts[k].relation
@@ -304,8 +305,10 @@ class OpenedFiles(Here):
                 if form.kind == "text" and "parallel" not in scan.options:
                     copy = _plain_copy(path, form)
                     plain = _scan_of_csv(self.con, copy, Format("text"), len(names))
-                    plain = plain._replace(options=f"{plain.options}, parallel = false")
-                    self._parts[k] = self._parts[k]._replace(relation=plain)
+                    # Longer lines than usual would need 16 times as much memory in every thread.
+                    long = f"{plain.options}, parallel = false, max_line_size = {LONGEST}"
+                    plain = plain._replace(options=long)
+                    self._parts[k] = _with(self._parts[k], plain)
                     self.__dict__.pop("_joined", None)
                     raise ReadAgainError
 
@@ -329,9 +332,8 @@ class _Lazy(dict[str, Any]):
 _NUMBERS = ("DOUBLE", "FLOAT", "INTEGER", "UINTEGER", "BOOLEAN")
 
 
-def _with_comma(text: str) -> str:
-    """Return a number as the text files beside it write it."""
-    return f"replace({text}, '.', ',')"
+def _with(part: Part, relation: Any) -> Part:
+    return part._replace(relation=relation)
 
 
 def _part(relation: Any, names: Sequence[str], own: Sequence[Own], path: Any) -> Part:
@@ -382,7 +384,7 @@ def _csv(path: Any, form: Format, _how: Files, con: Any) -> tuple[list[str], Par
     elif form.encoding is not None or form.compression == "bz2" or lines_before:
         here, form = _utf_8_copy(path, form), form._replace(compression=None)
     scan = _scan_of_csv(con, here, form, len(names))
-    own = [Own(f"nullif(c{k}, '')", "VARCHAR") for k in range(len(names))]
+    own = [Own(f"c{k}", "CSV") for k in range(len(names))]
     return names, _part(scan, names, own, path)
 
 
@@ -393,7 +395,7 @@ def _scan_of_csv(con: Any, path: Any, form: Format, columns: int) -> Scan:
     each = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(columns))
     options = (
         f", auto_detect = false, header = true, delim = {quoted_text(form.mark)}, quote = '\"', "
-        f"escape = '\"', nullstr = ['{_NEVER}'], strict_mode = true, max_line_size = {LONGEST}, "
+        f"escape = '\"', nullstr = ['{_NEVER}'], strict_mode = true, "
         f"compression = '{form.compression or 'none'}', columns = {{{each}}}"
     )
     return Scan(con, "*", "read_csv", options, None, (_address(path, con),))

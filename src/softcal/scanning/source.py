@@ -225,9 +225,9 @@ class Here(Source):
                 "WHEN 'false' THEN 0.0 END)"
             )
             yield f"{parsed} AS c{k}"
-            yield (
-                f"(({own}) IS NOT NULL AND ({own}) NOT IN ({words}) AND trim({own}) <> '' AND "
-                f"({parsed} IS NULL OR contains({own}, '_'))) AS t{k}"
+            yield (  # CASE, because AND would compare every text with every word
+                f"CASE WHEN {parsed} IS NULL OR contains({own}, '_') THEN ({own}) IS NOT NULL AND "
+                f"({own}) NOT IN ({words}) AND trim({own}) <> '' ELSE false END AS t{k}"
             )
             if number is not None:
                 yield f"{own} AS {RAW}{k}"
@@ -564,10 +564,11 @@ def answered(source: Source, ask: Callable[[], Answer]) -> Answer:
 def naming_the_place(source: Source) -> Iterator[None]:
     """Raise DuckDB's errors about files as ours, and `ReadAgainError`; see `answered`."""
     import duckdb
+    import pyarrow as pa
 
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # streams raise errors of Arrow
         source.explain(error)
         text = " ".join(str(error).split())
         raise InputError(f"cannot read {source.place}: {text:.300}") from error
