@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import softcal as sc
@@ -212,6 +212,7 @@ def test_cells_equal_those_of_the_csv_module(table: list[list[str]], mark: str, 
     assert list(found.values()) == expected
 
 
+@settings(max_examples=30)
 @given(names=st.lists(CELL.filter(bool), min_size=2, max_size=5, unique=True))
 def test_columns_may_have_any_name(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -227,7 +228,7 @@ def test_columns_may_have_any_name(names: list[str]) -> None:
 
 def test_nothing_is_accepted_that_csv_and_pandas_refuse(tmp_path: Path) -> None:
     path, seen = tmp_path / "x.csv", Counter[str]()
-    for seed in range(600):
+    for seed in range(240):
         text = _file(seed)
         path.write_bytes(b"y,p,s" + (b"\n", b"\r\n", b"\r")[seed % 3] + text.encode())
         theirs = [_by_csv(text), _by_pandas(text)]
@@ -244,7 +245,7 @@ def test_nothing_is_accepted_that_csv_and_pandas_refuse(tmp_path: Path) -> None:
         assert theirs != [None, None], text
         assert theirs[0] in (None, ours), text
         seen["accepted"] += 1
-    assert min(seen.values()) > 100
+    assert min(seen.values()) > 40
 
 
 @pytest.mark.parametrize(("content", "line"), [case for case in UNCLOSED if len(case[0]) < 10**6])
@@ -307,6 +308,7 @@ def test_error_in_a_stream_of_batches_is_explained(tmp_path: Path) -> None:
 # Refusals: the rule, the file, the place, and the remedy
 
 
+OBJECT = b'{"y": 1, "s": "' + b"x" * 1_000 + b'"}\n'
 HEX = random.Random(0).randbytes(9_000).hex().encode()  # noqa: S311
 LONG = b'"' + b"a" * 70_000_000 + b'"'
 REFUSED: list[tuple[str, bytes, dict[str, str], str]] = [
@@ -317,7 +319,7 @@ REFUSED: list[tuple[str, bytes, dict[str, str], str]] = [
     ("x.csv", b"y,p\n1,2\n3,\xff\n", {}, 'UTF-8.* Pass encoding="latin-1"'),
     ("x.csv", "y,p\n1,2\n".encode("utf-16"), {}, 'Pass encoding="utf-16"'),
     ("x.csv", "y,p\n1,é\n".encode(), {"encoding": "ascii"}, "not text in ascii"),
-    ("x.csv", b"y,p\n1," + b"a" * 70_000_000 + b"\n", {}, "at most 64 MB: line 2.* Parquet"),
+    ("x.csv", b"y,p\n1," + b"a" * 70_000_000 + b"\n3,4\n", {}, "at most 64 MB: line 2.* Parquet"),
     ("x.csv", b"y,p\n1," + LONG + b"\n", {}, "at most 64 MB: line 2.* Parquet"),
     ("x.csv", b"y,p\n1,a\0b\n", {}, "byte 0"),
     ("x.csv", b"q,p\n1,2\n", {}, "x.csv has no column 'y'.* 'q', 'p'"),
@@ -331,7 +333,7 @@ REFUSED: list[tuple[str, bytes, dict[str, str], str]] = [
     ("x.gz", gzip.compress(as_parquet(pa.table(COLUMNS))), {}, "only text may be compressed"),
     ("x.zip", b"PK\x03\x04" + bytes(40), {}, "a zip archive. Unzip"),
     ("x.jsonl", b'{"y": 1}\n{"y": 1\n', {}, "x.jsonl: line 2 must be one object"),
-    ("x.jsonl", b'{"y": 1}\n' * 600_000 + b"\nnull\n", {}, "x.jsonl: line 600002 must be one object"),
+    ("x.jsonl", OBJECT * 5_000 + b"\nnull\n", {}, "x.jsonl: line 5002 must be one object"),
     ("x.jsonl", b'{"y": 1}\n[1]\n', {}, "x.jsonl: line 2 must be one object"),
     ("x.jsonl", b'{"y": 1}\n{"y": 1, "y": 2}\n', {}, "line 2.* 'y' occurs twice"),
     ("x.jsonl", b'{"y": "\xff"}\n', {}, 'Pass encoding="latin-1"'),
@@ -371,7 +373,7 @@ def test_file_is_refused_with_rule_place_and_remedy(
 def test_damaged_file_is_read_or_refused_and_never_crashes(tmp_path: Path, kind: str) -> None:
     name, content, _ = FORMATS[kind]
     draw = random.Random(0)  # noqa: S311
-    for _ in range(120):
+    for _ in range(40):
         damaged = bytearray(content)
         for _ in range(draw.randrange(1, 4)):
             damaged[draw.randrange(8, len(damaged))] = draw.randrange(256)

@@ -85,10 +85,7 @@ def format_of(path: Path, how: Files) -> Format:
         refuse_set(path)
     kind = _kind_of(start, path)
     if compression is not None and kind in _BINARY:
-        refuse(
-            path,
-            "only text may be compressed as a whole. Decompress it first.",
-        )
+        refuse(path, "only text may be compressed as a whole. Decompress it first.")
     if kind not in _BINARY:
         if how.encoding is None:
             _refuse_other_text(start, path)
@@ -100,10 +97,7 @@ def format_of(path: Path, how: Files) -> Format:
         whole = how.records or (_has_end(path, ".json") and not _is_of_lines(path, form))
         form = form._replace(kind="json") if whole else form
     if how.records and form.kind != "json":
-        refuse(
-            path,
-            f"it is not a JSON document. Leave {keyword('records', how.records)} out.",
-        )
+        refuse(path, f"it is not a JSON document. Leave {keyword('records', how.records)} out.")
     return _with_marks(form, path, start, how) if form.kind == "text" else form
 
 
@@ -239,12 +233,9 @@ def _refuse_other_text(start: bytes, path: Path) -> None:
     # Letters in UTF-16 have a 0 as every second byte, and nowhere else.
     if start.startswith(_UTF_16) or (min(even, odd) == 0 and 4 * max(even, odd) > len(start)):
         order = "" if start.startswith(_UTF_16) else "-be" if even else "-le"
-        refuse(path, f"{not_utf_8(f'utf-16{order}')}")
+        refuse(path, not_utf_8(f"utf-16{order}"))
     if b"\0" in start:
-        refuse(
-            path,
-            "it must be text in UTF-8, but has a byte 0. Save the data as CSV in UTF-8.",
-        )
+        refuse(path, "it must be text in UTF-8, but has a byte 0. Save the data as CSV in UTF-8.")
 
 
 _NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
