@@ -541,6 +541,13 @@ def test_nested_values_are_columns_with_dotted_names(tmp_path: Path) -> None:
             numbers(path, "r.c", **options)
 
 
+@pytest.mark.parametrize("bad", ["3", '["x"]', '[{"a": 1}]'])
+def test_list_of_something_else_is_refused(tmp_path: Path, bad: str) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"l": [1, 0.5]}}\n{{"l": {bad}}}\n')
+    with pytest.raises(sc.InputTypeError, match=r"lists of a\.jsonl must hold real numbers"):
+        values(tmp_path / "a.jsonl", "l")
+
+
 def test_late_keys_and_tokens_of_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     long = json.dumps({"y": 1, "s": "x" * 100_000}) + "\n"

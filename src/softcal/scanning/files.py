@@ -293,6 +293,10 @@ class OpenedFiles(Here):
 
     def explain(self, error: Exception) -> None:
         """Raise what is wrong with a file, or replace it by a copy and raise to read again."""
+        if "Conversion Error" in str(error):  # only lists of JSON are cast, and may fail
+            said = " ".join(str(error).partition("LINE 1")[0].split())
+            message = f"lists of {self.place} must hold real numbers: {said:.200}"
+            raise InputTypeError(message)
         named = [each for each in enumerate(self._files) if str(each[1].path) in str(error)]
         for k, (path, form, names, _) in named or list(enumerate(self._files)):
             scan = self._parts[k].relation
