@@ -113,9 +113,10 @@ def refuse_elsewhere(path: Path) -> None:
 
 
 def _troubles() -> tuple[type[Exception], ...]:
-    """Return the errors reading may raise, with those of Arrow only if Arrow is loaded."""
-    arrow = sys.modules.get("pyarrow")
-    return (OSError, UnicodeError, MemoryError, *(() if arrow is None else (arrow.ArrowException,)))
+    """Return the errors reading may raise, those of Arrow and DuckDB if loaded."""
+    names = (("pyarrow", "ArrowException"), ("duckdb", "Error"))
+    loaded = [getattr(sys.modules.get(module), error, None) for module, error in names]
+    return (OSError, UnicodeError, MemoryError, *(error for error in loaded if error))
 
 
 def _stamp(path: Path | Remote) -> tuple[int, ...]:

@@ -176,22 +176,12 @@ def opened_files(how: Files, con: Any) -> Here:
     """Open files. Their columns are those of the first."""
     parts, files = [], []
     for path in files_of(how.paths):
-        with readable(path) as unchanged, _opening(path):
+        with readable(path) as unchanged:
             form = format_of(path, how)
             names, part = _READERS[form.kind](path, form, how, con)
         parts.append(part)
         files.append(Opened(path, form, names, unchanged))
     return OpenedFiles(con, parts, files, how.decimal)
-
-
-@contextmanager
-def _opening(path: Any) -> Iterator[None]:
-    import duckdb
-
-    try:
-        yield
-    except duckdb.Error as error:
-        refuse(path, f"{' '.join(str(error).split()):.300}")
 
 
 class OpenedFiles(Here):
