@@ -39,7 +39,7 @@ def tables() -> tuple[dict[str, Any], ...]:
         sc.reliability(y, p, bins=2, n_votes=[4, 4, 2, 4, 4]),
         sc.Reliability.empty(2),
     )
-    return tuple(written(set_of({"model": rel})) for rel in some)
+    return tuple(written(set_of(rel)) for rel in some)
 
 
 @cache

@@ -17,7 +17,7 @@ import softcal as sc
 from old_results import results
 from softcal._validation import inputs
 from softcal.bins import Bins
-from softcal.table import blocks, build, files, tableset
+from softcal.table import blocks, build, files
 from softcal.table.blocks import BLOCKS, Block, Sparse
 from softcal.table.kernel import SUM_NAMES
 
@@ -209,13 +209,6 @@ def test_entries_of_equal_keys_add_for_large_key_numbers(far: int) -> None:
     found = Sparse.of(keys, np.array([[1.0, 2.0, 4.0, 8.0]]))
     assert found.keys.T.tolist() == [[0, 0], [0, 1], [far, far]]
     assert found.values.tolist() == [[8.0, 2.0, 5.0]]
-
-
-@pytest.mark.parametrize("count", [3, 2**15])
-def test_entries_are_sorted_for_any_number_of_segments(count: int) -> None:
-    entries = Sparse(np.arange(4)[None], np.arange(4.0)[None])
-    found = tableset._BySegment(entries, np.array([2, -1, 0, 2]), count)
-    assert [found.of(k).values[0].tolist() for k in range(3)] == [[2.0], [], [0.0, 3.0]]
 
 
 def test_entries_of_many_batches_are_added_up_regularly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from scipy.special import expit, logit
 from strategies import UNIT, weighted_rows
 
 import softcal as sc
+from softcal._fitting import Local, minimum
 from softcal.calibrators.base import fitting_data
-from softcal.calibrators.fitting import Local, minimum
 from softcal.calibrators.maps import MAPS
 from softcal.calibrators.preview import BINARY_METHODS, fit_map
 

@@ -221,7 +221,7 @@ def test_models_may_come_in_another_order(week: Path, tmp_path: Path) -> None:
         ({"schema": 4}, "this softcal reads schemas up to 3"),
         ({"models": []}, "a model that does not exist"),
         ({"models": 3}, "a part is missing or invalid"),
-        ({"blocks": {"tables": {"model": [0]}}}, "a part of its entries is missing or invalid"),
+        ({"blocks": {"tables": {"model": [0]}}}, "a part is missing or invalid"),
     ],
 )
 def test_damaged_files_are_refused(

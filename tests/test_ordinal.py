@@ -301,7 +301,7 @@ def test_score_interval_of_one_row_or_exact_predictions() -> None:
 
 def test_tables_are_the_only_argument() -> None:
     tables = sc.cumulative_reliability([[0.5, 0.25, 0.25]], [[0.5, 0.5, 0.0]])
-    with pytest.raises(sc.InputError, match="takes no rows: omit y_prob, bins"):
+    with pytest.raises(sc.InputTypeError, match="of tables does not take y_prob, bins"):
         sc.cumulative_smece(tables, [[1, 0, 0]], bins=3)
     with pytest.raises(sc.InputError, match="the table of one threshold or more: got none"):
         sc.cumulative_smece({})
@@ -375,7 +375,7 @@ def test_intervals_of_a_set_use_the_weights(file: Path, rng: np.random.Generator
 
 def test_a_set_without_order_or_with_groups_has_no_intervals_of_scores(file: Path) -> None:
     ordered = sc.scan(file, **OPTIONS, ordered=True)
-    with pytest.raises(sc.InputError, match="takes no rows: leave groups out"):
+    with pytest.raises(sc.InputTypeError, match="score_interval of a set does not take groups"):
         sc.score_interval(ordered, "a", metric="manhattan", groups=[1])
     for tables in (
         sc.scan(file, **OPTIONS), sc.scan(file, **OPTIONS, ordered=True, groups="site")

@@ -347,7 +347,7 @@ def test_pilot_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
         (lambda: plan(STATED, half_width=1e-9), "half_width = 1e-09 needs more than 1,000,000,000 "
          "items, votes per item 1. Ask for a wider interval."),
         (lambda: plan(STATED, half_width=0.1, level=1), "level must be above 0 and below 1: got 1."),
-        (lambda: plan(STATED, half_width=0.1, votes=0), "votes must be between 1 and 1000: got 0."),
+        (lambda: plan(STATED, half_width=0.1, votes=0), "votes must be between 1 and 1,000: got 0."),
         (lambda: plan(STATED, half_width=0.1, item_cost=-1), "item_cost must be at least 0: got -1."),
         (lambda: plan(STATED, half_width=0.1, vote_cost=math.inf), "vote_cost must be at least 0: "
          "got inf."),

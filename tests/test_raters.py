@@ -608,7 +608,7 @@ def test_invalid_populations_are_refused(population: Any, message: str) -> None:
 def test_votes_without_workers_have_no_kinds() -> None:
     with pytest.raises(sc.InputError, match="votes with workers"):
         sc.Votes([[1, 2]]).by_kind(["a"])
-    with pytest.raises(sc.InputError, match="votes have no workers"):
+    with pytest.raises(sc.InputError, match="needs votes with workers"):
         sc.Votes([[1, 2]]).ballot_weight  # noqa: B018
     assert sc.Votes([[1, 2]]).workers == ()
 

@@ -220,7 +220,7 @@ def test_votes_change_only_vote_sums() -> None:
 def test_merging_other_bins_is_refused() -> None:
     a, b = sc.Reliability.empty(10), sc.Reliability.empty(15)
     with pytest.raises(
-        sc.BinMismatchError, match="left has 10 of equal width, right has 15 of equal"
+        sc.BinMismatchError, match="left has 10 bins of equal width, right has 15 bins"
     ):
         a + b
 
@@ -271,7 +271,7 @@ def test_table_survives_pickling(rng: np.random.Generator) -> None:
 
 def again(rel: sc.Reliability) -> sc.Reliability:
     """Save and load a table."""
-    return _from_json(json.loads(json.dumps(content(set_of({"model": rel})))))["model"]
+    return _from_json(json.loads(json.dumps(content(set_of(rel)))))["model"]
 
 
 def test_saved_table_is_a_set_of_one_model(tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_saved_sums_that_no_rows_can_have_are_refused(name: str, values: Any) ->
         [0.0, 0.5, 1.0, 0.25, 0.75], [0.2, 0.4, 0.9, 0.9, 0.0],
         bins=2, sample_weight=[1, 2, 1, 1, 1], n_votes=4,
     )  # fmt: skip
-    saved = written(set_of({"model": rel}))
+    saved = written(set_of(rel))
     assert _from_json(saved)["model"] == rel
     saved["blocks"]["tables"].pop(f"sum_{name}", None)
     if values is not None:

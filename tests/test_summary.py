@@ -151,7 +151,7 @@ def test_calibration_summary_without_solution_is_refused() -> None:
     ):
         with pytest.raises(sc.InputError, match=said):
             sc.calibration_summary(y, p)
-    with pytest.raises(sc.InputError, match="takes no rows"):
+    with pytest.raises(sc.InputTypeError, match="does not take y_prob"):
         sc.calibration_summary(sc.reliability([1], [0.5]), [0.5])
     with pytest.raises(TypeError, match="takes labels and predictions"):
         sc.calibration_summary([0.5, 1.0])

@@ -174,7 +174,7 @@ def test_damaged_set_is_refused(
     ("name", "value"),
     [
         ("model", 9), ("bin", -1), ("cell", 0.5), ("sum_count", 0.5), ("sum_count", 1e300),
-        ("sum_weight", -1.0),
+        ("sum_weight", -1.0), ("sum_weight", 1e300),
         ("sum_residual", 1e9), ("sum_label", "x"), ("sum_prob_var", None), ("extra", 1),
     ],
 )  # fmt: skip
@@ -242,26 +242,26 @@ def with_about(table: pa.Table, about: bytes) -> pa.Table:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda table: table.drop_columns(["keys"]), "a part of its entries is missing or invalid"),
+        (lambda table: table.drop_columns(["keys"]), "a part is missing or invalid"),
         (
             lambda table: table.drop_columns(["residual"]),
-            "a part of its entries is missing or invalid",
+            "a part is missing or invalid",
         ),
         (
             lambda table: with_column(table, "kind", ["other"] * len(table)),
-            "a part of its entries is missing or invalid",
+            "a part is missing or invalid",
         ),
         (
             lambda table: with_column(table, "keys", [[0]] * len(table)),
-            "a part of its entries is missing or invalid",
+            "a part is missing or invalid",
         ),
         (
             lambda table: with_column(table, "label", ["x"] * len(table)),
-            "a part of its entries is missing or invalid",
+            "a part is missing or invalid",
         ),
         (
             lambda table: with_about(table, b"no JSON"),
-            "a part of its entries is missing or invalid",
+            "a part is missing or invalid",
         ),
         (lambda table: with_about(table, b"[]"), "a saved set of tables"),
         (lambda table: table.replace_schema_metadata(None), "Read it with softcal.scan"),

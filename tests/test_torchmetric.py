@@ -193,7 +193,7 @@ def test_batches_in_any_order_give_the_table_of_all_rows(
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("add_up", [tensors.host_column_sums, tensors.device_column_sums])
+@pytest.mark.parametrize("add_up", [tensors.host_sums, tensors.device_sums])
 @pytest.mark.parametrize("bins", [1, 7, 10, 100])
 def test_every_dtype_is_compared_with_the_edges_without_rounding(
     dtype: torch.dtype, add_up: Any, bins: int
@@ -212,11 +212,11 @@ def test_every_dtype_is_compared_with_the_edges_without_rounding(
         assert_same_table(as_table(add_up(p, y, weights, whole.bins), whole.bins), whole)
 
 
-@pytest.mark.parametrize("add_up", [tensors.host_class_sums, tensors.device_class_sums])
+@pytest.mark.parametrize("add_up", [tensors.host_sums, tensors.device_sums])
 def test_class_metrics_equal_binary_metrics(add_up: Any, batch: tuple[Tensor, Tensor]) -> None:
     bins = sc.Bins.uniform(10)
     w = torch.rand(500)
-    sums = add_up(*batch, w, bins)
+    sums = add_up(*batch, w, bins, by_class=True)
     for k in range(3):
         whole = sc.reliability(batch[1][:, k], batch[0][:, k], sample_weight=w)
         assert_same_table(as_table(sums[:, k : k + 1], bins), whole)
@@ -236,7 +236,7 @@ def test_integer_and_boolean_labels_and_a_tracked_gradient() -> None:
         value = SoftCalibrationError()(p, y)
         assert value.item() == pytest.approx(0.15)
         assert not value.requires_grad
-        sums = tensors.device_column_sums(p, y, None, sc.Bins.uniform(10))
+        sums = tensors.device_sums(p, y, None, sc.Bins.uniform(10))
         assert as_table(sums, sc.Bins.uniform(10)).smece == pytest.approx(0.15)
 
 
@@ -297,7 +297,7 @@ def test_classwise_is_the_mean_over_classes(batch: tuple[Tensor, Tensor]) -> Non
 # Refusals
 
 
-@pytest.mark.parametrize("add_up", [tensors.host_column_sums, tensors.device_column_sums])
+@pytest.mark.parametrize("add_up", [tensors.host_sums, tensors.device_sums])
 @pytest.mark.parametrize(
     ("preds", "target", "weights", "message"),
     [
@@ -324,7 +324,7 @@ def test_invalid_batch_is_refused(
         add_up(torch.tensor(preds), torch.tensor(target), w, sc.Bins.uniform(10))
 
 
-@pytest.mark.parametrize("add_up", [tensors.host_column_sums, tensors.device_column_sums])
+@pytest.mark.parametrize("add_up", [tensors.host_sums, tensors.device_sums])
 def test_complex_numbers_are_refused(add_up: Any) -> None:
     with pytest.raises(sc.InputTypeError, match="complex"):
         add_up(torch.ones(2, dtype=torch.complex64), torch.ones(2), None, sc.Bins.uniform(10))
@@ -349,7 +349,7 @@ def test_classes_of_a_batch_are_validated(kind: Any) -> None:
         with pytest.raises(sc.InputError, match=message):
             metric.update(preds, target)
     with pytest.raises(sc.InputError, match=r"preds\[:, 2\]\[1\]"):
-        tensors.device_class_sums(logits, good, None, metric.bins)
+        tensors.device_sums(logits, good, None, metric.bins, by_class=True)
     assert not metric.sums.any()
     with pytest.raises(sc.InputError, match="num_classes must be 2 or more: got 1"):
         kind(num_classes=1)

@@ -233,7 +233,6 @@ def test_empty_days_change_nothing(rng: np.random.Generator) -> None:
     assert nothing.worst.since is None
     assert nothing.worst.direction is None
     assert nothing.worst.bins == ()
-    assert nothing.worst.n_since == 0
     before = watch.update(rel)
     after = watch.update(sc.Reliability.empty())
     assert after.log_evidence == before.log_evidence

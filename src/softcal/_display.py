@@ -151,6 +151,14 @@ def ends(rows: list[T]) -> tuple[list[T], int, list[T]]:
     return rows[:_ENDS], left_out, rows[-_ENDS:]
 
 
+def shortened(rows: list[list[str]]) -> list[list[str]]:
+    """Return the rows of a table; in a long one, a single row stands for those in the middle."""
+    first, left_out, last = ends(rows)
+    if not left_out:
+        return rows
+    return [*first, [f"... {left_out:,} more", *[""] * (len(rows[0]) - 1)], *last]
+
+
 def counted(number: int, noun: str) -> str:
     """Write a number with its noun, which is singular for 1.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from softcal import _display
 from softcal._validation import arrays
 from softcal._validation.rules import is_number
 from softcal.exceptions import InputError, InputTypeError
-from softcal.votes import Votes
+from softcal.votes import Votes, ballots_of
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -73,25 +73,6 @@ class DawidSkene(_display.Printed):
         `confusion` and `rates`, which are estimated from the same votes.
         """
         return self.posterior * (1 - self.posterior)
-
-    @property
-    def rate_errors(self) -> FloatArray:
-        r"""Standard errors of `rates`, each class against the rest, with `confusion` as known.
-
-        \[ \frac{\pi (1 - \pi)}{\sqrt{\sum_i (q_i - \pi)^2}} \]
-
-        over the items of a stratum, from the observed information. If workers always vote for the
-        true class, the result is \(\sqrt{\pi (1 - \pi) / n}\); less certain posteriors increase it.
-        It is infinite if all posteriors of a stratum are equal, because its votes then have no
-        information about the rate.
-        """
-        off = (self.posterior - self.rates[self.stratum]) ** 2
-        size = len(self.strata)
-        total = np.stack([np.bincount(self.stratum, each, size) for each in off.T], axis=1)
-        spread = self.rates * (1 - self.rates)
-        errors: FloatArray = np.full(spread.shape, np.inf)
-        np.divide(spread, np.sqrt(total), out=errors, where=total > 0)
-        return errors
 
     def __repr__(self) -> str:
         items, classes = self.posterior.shape
@@ -195,7 +176,10 @@ def dawid_skene(
     array([[0., 1.],
            [1., 0.]])
     """
-    ballots = _ballots(votes)
+    if not isinstance(votes, Votes):
+        message = f"votes must be Votes, from Votes.from_long: got {type(votes).__name__}."
+        raise InputTypeError(message)
+    ballots = ballots_of(votes, "dawid_skene")
     names, stratum = _strata(strata, votes.n_items)
     numbers = is_number(max_iterations) and is_number(tolerance)
     if not is_number(smoothing) or not 0 <= smoothing < np.inf:
@@ -208,17 +192,18 @@ def dawid_skene(
         )
         raise InputError(message)
     model = _Model(ballots, stratum, len(names), float(smoothing))
-    fit = _fitted(model, votes.shares, tolerance, max_iterations)
-    iterations, change, converged = fit.iterations, fit.change, fit.change <= tolerance
-    rates, confusion = model.split(fit.table)
-    if not converged:
+    table, posterior, likelihood, iterations, change = _fitted(
+        model, votes.shares, tolerance, max_iterations
+    )
+    rates, confusion = model.split(table)
+    if change > tolerance:
         message = (
             f"dawid_skene did not converge in {iterations} iterations: the last one changed a "
             f"posterior by {change:.2g}, more than {tolerance:g}. Raise max_iterations."
         )
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     return DawidSkene(
-        np.ascontiguousarray(fit.posterior.T),
+        np.ascontiguousarray(posterior.T),
         confusion,
         rates[stratum].mean(axis=0),
         rates,
@@ -226,22 +211,10 @@ def dawid_skene(
         ballots.classes,
         tuple(names),
         stratum,
-        fit.likelihood,
+        likelihood,
         iterations,
-        converged,
+        change <= tolerance,
     )
-
-
-def _ballots(votes: Votes) -> Ballots:
-    if not isinstance(votes, Votes):
-        message = f"votes must be Votes, from Votes.from_long: got {type(votes).__name__}."
-        raise InputTypeError(message)
-    if votes.ballots is None:
-        message = (
-            "votes must have workers: use Votes.from_long(frame, item=..., label=..., worker=...)."
-        )
-        raise InputError(message)
-    return votes.ballots
 
 
 def _strata(strata: npt.ArrayLike | None, n_items: int) -> tuple[list[Any], IndexArray]:
@@ -320,19 +293,15 @@ class _Model:
         return scaled / total, float((np.log(total) + most).sum()) / self.n_votes
 
 
-class _Fit(NamedTuple):
-    table: FloatArray
-    posterior: FloatArray
-    likelihood: float
-    iterations: int
-    change: float
-
-
 _PLAIN = 100  # EM steps before the first extrapolation: if maxima are many, they decide which
 
 
-def _fitted(model: _Model, shares: FloatArray, tolerance: float, max_iterations: float) -> _Fit:
-    r"""Iterate EM, and extrapolate its slow steps (SQUAREM, Varadhan and Roland 2008).
+def _fitted(
+    model: _Model, shares: FloatArray, tolerance: float, max_iterations: float
+) -> tuple[FloatArray, FloatArray, float, int, float]:
+    r"""Return table, posterior, and likelihood, the number of iterations, and the last change.
+
+    Iterate EM, and extrapolate its slow steps (SQUAREM, Varadhan and Roland 2008).
 
     Square roots \(s_0, s_1, s_2\) of successive parameters have the differences \(r = s_1 - s_0\)
     and \(v = s_2 - s_1 - r\). The extrapolation \(s_0 + 2 a r + a^2 v\), \(a = |r| / |v|\), is used
@@ -364,4 +333,4 @@ def _fitted(model: _Model, shares: FloatArray, tolerance: float, max_iterations:
                 table, posterior, likelihood = ahead, elsewhere, found
             else:
                 longest = max(longest / 4, 1.0)
-    return _Fit(table, posterior, likelihood, iterations, change)
+    return table, posterior, likelihood, iterations, change

@@ -80,16 +80,10 @@ class NetBenefit(_display.Printed):
         return f"NetBenefit(thresholds={self.threshold.size}, level={self.level:g})"
 
     def _shown(self) -> _display.Shown:
-        columns = (self.value, self.low, self.high, self.treat_all, self.cost)
-        rows = [
-            [f"{t:g}", *(f"{x:+.4f}" for x in numbers)]
-            for t, *numbers in zip(self.threshold, *columns, strict=True)
-        ]
+        rows = _rows(self.threshold, self.value, self.low, self.high, self.treat_all, self.cost)
         header = ["threshold", "net benefit", "low", "high", "treat all", "cost"]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", *[""] * 5]] if left_out else []
         title = f"net benefit, {_display.percent(self.level)} intervals; treat none: 0"
-        return title, header, [*first, *between, *last]
+        return title, header, rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,16 +111,16 @@ class NetBenefitDifference(_display.Printed):
         return f"NetBenefitDifference(thresholds={self.threshold.size}, level={self.level:g})"
 
     def _shown(self) -> _display.Shown:
-        columns = (self.value, self.low, self.high)
-        rows = [
-            [f"{t:g}", *(f"{x:+.4f}" for x in numbers)]
-            for t, *numbers in zip(self.threshold, *columns, strict=True)
-        ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", *[""] * 3]] if left_out else []
+        rows = _rows(self.threshold, self.value, self.low, self.high)
         a, b = map(_display.printable, self.names)
         title = f"net benefit, {a} minus {b}, {_display.percent(self.level)} intervals"
-        return title, ["threshold", "difference", "low", "high"], [*first, *between, *last]
+        return title, ["threshold", "difference", "low", "high"], rows
+
+
+def _rows(*columns: FloatArray) -> list[list[str]]:
+    return _display.shortened([
+        [f"{t:g}", *(f"{x:+.4f}" for x in numbers)] for t, *numbers in zip(*columns, strict=True)
+    ])  # fmt: skip
 
 
 def net_benefit(
@@ -193,10 +187,16 @@ def net_benefit(
         at = checked_thresholds(y_prob if thresholds is None else thresholds)
         at = meant(at, y_true.bins.edges[:-1])
         beyond = _Beyond.of_table(y_true, at)
-        numbers = None
+        numbers = y_prob = None
     else:
         at = checked_thresholds(thresholds)
-        rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
+        if y_prob is None:
+            message = (
+                "net_benefit takes labels, predictions, and thresholds, net_benefit(y_true, "
+                "y_prob, thresholds), or net_benefit(rel, thresholds) with a Reliability."
+            )
+            raise InputTypeError(message)
+        rows = inputs.valid_rows(y_true, y_prob, sample_weight)
         beyond = _Beyond.of_rows(rows, at)
         numbers = inputs.numbers_of_groups(groups, rows, y_true, y_prob)
     sums = beyond.sums[None]
@@ -206,11 +206,7 @@ def net_benefit(
         found = _grouped_covariance([inputs.columns(rows)[0]], rows, at, numbers)
     value, low, high = _limits(sums, beyond.total, *found, at, level)
     odds = at / (1 - at)
-    curve = (
-        corp(y_true)
-        if isinstance(y_true, Reliability)
-        else corp(y_true, y_prob, sample_weight=sample_weight)
-    )
+    curve = corp(y_true, y_prob, sample_weight=sample_weight)
     start = curve.recalibrated.searchsorted(at)
     weight, label = (
         np.append(each[::-1].cumsum()[::-1], 0.0)[start]
@@ -262,7 +258,7 @@ def net_benefit_difference(
     if not isinstance(y_prob, Mapping) or len(y_prob) != 2:
         message = 'y_prob must map the names of two models to predictions, {"old": p, "new": q}.'
         raise InputTypeError(message)
-    a, b = (_checked_rows(y_true, p, sample_weight, name) for name, p in y_prob.items())
+    a, b = (inputs.valid_rows(y_true, p, sample_weight, name) for name, p in y_prob.items())
     numbers = inputs.numbers_of_groups(groups, a, y_true, next(iter(y_prob.values())))
     p, y, w = inputs.columns(a)
     q = inputs.as_float64(b.y_prob)
@@ -429,7 +425,6 @@ def _grouped_covariance(
 class _Beyond:
     """Sums over the rows at or above each threshold, over those below, and over all rows."""
 
-    threshold: FloatArray
     sums: FloatArray  # of w, w y, w^2, w^2 y, w^2 y^2, per threshold
     below: FloatArray  # of rows, w, w p, w y, per threshold
     total: float
@@ -451,7 +446,7 @@ class _Beyond:
         beyond = between(terms)[:, ::-1].cumsum(axis=1)[:, -2::-1]
         below = between(((w > 0).astype(np.float64), w, w * p, w * y)).cumsum(axis=1)
         return _Beyond(
-            at, beyond[:, rank], below[:, rank], float(w.sum()), float((w * w).sum()),
+            beyond[:, rank], below[:, rank], float(w.sum()), float(square.sum()),
             float(w @ y / w.sum()),
         )  # fmt: skip
 
@@ -468,10 +463,8 @@ class _Beyond:
         beyond = np.array([term[::-1].cumsum()[::-1][start] for term in terms])
         before = (rel.count, s.weight, s.label + s.residual, s.label)
         below = np.array([np.append(0.0, term.cumsum())[start] for term in before])
-        total = float(s.weight.sum())
-        return _Beyond(
-            at, beyond, below, total, float(s.weight_sq.sum()), float(s.label.sum()) / total
-        )
+        total, total_sq = float(s.weight.sum()), float(s.weight_sq.sum())
+        return _Beyond(beyond, below, total, total_sq, float(s.label.sum()) / total)
 
     def rows_below(self) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
         """Return the number of rows below each threshold, their mean prediction and label."""
@@ -479,21 +472,6 @@ class _Beyond:
         weight = np.where(rows > 0, weight, np.nan)
         prob, label = np.clip([prob / weight, label / weight], 0.0, 1.0)  # corrects rounding
         return rows.astype(np.int64), prob, label
-
-
-def _checked_rows(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike | None,
-    sample_weight: npt.ArrayLike | None,
-    name: str,
-) -> Rows:
-    if y_prob is None:
-        message = (
-            "net_benefit takes labels, predictions, and thresholds, net_benefit(y_true, y_prob, "
-            "thresholds), or net_benefit(rel, thresholds) with a Reliability."
-        )
-        raise InputTypeError(message)
-    return inputs.valid_rows(y_true, y_prob, sample_weight, name)
 
 
 def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:

@@ -22,7 +22,7 @@ from softcal.inference.smece import smece_interval
 from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
 
+    from softcal._validation.days import Day
     from softcal.bins import BinsLike
     from softcal.decision import NetBenefit, NetBenefitDifference
     from softcal.inference.sequential import StreamState, WatchState
@@ -63,17 +64,15 @@ class _Paper(NamedTuple):
     points: float
 
 
-_USUAL = _Paper(6.4, 1.0, 10.0)
 # A slide shows a figure of 6.4 inches at about twice its size, so 10 points become 20.
 _SIZES = {
-    "column": _Paper(3.3, 1.25, 8.0), "page": _Paper(6.9, 0.9, 9.0), "talk": _Paper(6.4, 0.0, 10.0)
+    None: _Paper(6.4, 1.0, 10.0), "column": _Paper(3.3, 1.25, 8.0), "page": _Paper(6.9, 0.9, 9.0),
+    "talk": _Paper(6.4, 0.0, 10.0),
 }  # fmt: skip
 _WIDE_SCREEN = 9 / 16
 
 
 def _paper(size: Size | None) -> _Paper:
-    if size is None:
-        return _USUAL
     if size not in _SIZES:
         message = f"size must be one of {', '.join(get_args(Size))}: got {size!r}."
         raise InputError(message)
@@ -91,19 +90,6 @@ class Drawing(TypedDict, total=False):
     color: Any
     marker: str
     linestyle: Any
-
-
-class Options(Drawing, total=False):
-    """Keyword arguments of `ReliabilityDisplay.from_predictions`."""
-
-    bins: BinsLike
-    sample_weight: npt.ArrayLike | None
-    n_votes: npt.ArrayLike | None
-    groups: npt.ArrayLike | None
-    level: float
-    simultaneous: bool
-    name: str | None
-    ax: Axes | None
 
 
 def style_of(k: int) -> dict[str, Any]:
@@ -227,7 +213,7 @@ class ReliabilityDisplay:
         estimator: Any,
         X: Any,  # noqa: N803  scikit-learn's name for it
         y_true: npt.ArrayLike,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Self:
         """Draw the diagram of a fitted binary classifier against soft or hard labels.
 
@@ -298,7 +284,12 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             This object.
         """
-        self.ax_ = ax = _new_axes(size, below=histogram) if ax is None else ax
+        if ax is None:
+            with naming_the_extra():
+                from matplotlib import pyplot as plt
+
+            ax = _diagram_axes(plt.figure, size, below=histogram)
+        self.ax_ = ax
         self.figure_ = cast("Figure", ax.get_figure(root=True))
         style = _next_style(ax) | style
         draw_frame(ax)
@@ -402,31 +393,23 @@ def bare(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _new_axes(size: Size | None, *, below: bool) -> Axes:
-    """Return the axes of a new figure of pyplot, with axes for a histogram below."""
-    with naming_the_extra():
-        from matplotlib import pyplot as plt
+def _diagram_axes(new_figure: Callable[..., Figure], size: Size | None, *, below: bool) -> Axes:
+    """Return the axes of a diagram in a new figure, with axes for a histogram below.
 
-    figure = plt.figure(figsize=_diagram_inches(size), layout="constrained")
-    return _diagram_axes(figure, size, below=below)
-
-
-def _diagram_inches(size: Size | None) -> tuple[float, float]:
-    """Return width and height; that of a narrow figure follows from its legend (`_fit_height`)."""
-    width = 4.2 if size is None else _paper(size).width
-    return width, {"page": 4.4, "talk": _WIDE_SCREEN * width}.get(str(size), 1.3 * width)
-
-
-def _diagram_axes(figure: Figure, size: Size | None, *, below: bool) -> Axes:
-    narrow = size in (None, "column")
-    ax, points = figure.add_subplot(label=_DIAGRAM if narrow else ""), _paper(size).points
-    set_fonts(ax, points)
+    The height of a narrow figure follows from its legend (`_fit_height`).
+    """
+    paper, narrow = _paper(size), size in (None, "column")
+    width = 4.2 if size is None else paper.width
+    height = {"page": 4.4, "talk": _WIDE_SCREEN * width}.get(str(size), 1.3 * width)
+    figure = new_figure(figsize=(width, height), layout="constrained")
+    ax = figure.add_subplot(label=_DIAGRAM if narrow else "")
+    set_fonts(ax, paper.points)
     if below:
         # Attached to the diagram, whose aspect is fixed, so that both have the same width.
         histogram = ax.inset_axes((0, -0.22, 1, 0.17), sharex=ax, label=_HISTOGRAM)
         histogram.set_ylabel("rows")
         histogram.locator_params(axis="y", nbins=2, integer=True)
-        set_fonts(histogram, points)
+        set_fonts(histogram, paper.points)
         bare(histogram)
         ax.tick_params(labelbottom=False)
     return ax
@@ -491,16 +474,30 @@ def legend_above(ax: Axes, **options: Any) -> Legend:
     return ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderpad=0, **options)
 
 
-def _new_figure(size: Size | None, height: float) -> tuple[Figure, _Paper]:
-    """Return a new figure outside pyplot; `height` is that of the usual size in inches."""
+@naming_the_extra()
+def _panels(
+    size: Size | None, height: float, mosaic: str = "a", **grid: Any
+) -> tuple[Figure, list[Axes], float]:
+    """Return a new figure outside pyplot, its panels in the order of their letters, and its font.
+
+    `height` is that of the usual size, in inches.
+    """
+    from matplotlib.figure import Figure
+
     paper = _paper(size)
-    with naming_the_extra():
-        from matplotlib.figure import Figure
+    inches = height * paper.width / _paper(None).width * paper.shape or _WIDE_SCREEN * paper.width
+    figure = Figure(figsize=(paper.width, inches), layout="constrained")
+    places = figure.subplot_mosaic(mosaic, **grid)
+    panels = [places[letter] for letter in sorted(places)]
+    for ax in panels:
+        set_fonts(ax, paper.points)
+        bare(ax)
+        ax.grid(alpha=0.25, linewidth=0.6)
+        ax.set_axisbelow(True)
+    return figure, panels, paper.points
 
-    inches = height * paper.width / _USUAL.width * paper.shape or _WIDE_SCREEN * paper.width
-    return Figure(figsize=(paper.width, inches), layout="constrained"), paper
 
-
+@naming_the_extra()
 def draw_reliability(
     tables: Mapping[str, Reliability], *, level: float = 0.95, size: Size | None = None
 ) -> Figure:
@@ -521,14 +518,12 @@ def draw_reliability(
     >>> draw_reliability({"model": rel}, size="column").get_size_inches().round(1)
     array([3.3, 4.3])
     """
-    with naming_the_extra():
-        from matplotlib.figure import Figure
+    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=_diagram_inches(size), layout="constrained")
-    ax = _diagram_axes(figure, size, below=True)
+    ax = _diagram_axes(Figure, size, below=True)
     for name, rel in tables.items():
         ReliabilityDisplay(rel, name=name, level=level).plot(ax)
-    return figure
+    return cast("Figure", ax.figure)
 
 
 def _fit_height(figure: Figure) -> None:
@@ -559,9 +554,7 @@ def draw_gaps(
     >>> draw_gaps({"model": rel}).axes[0].get_ylabel()
     'gap: too low · too high'
     """
-    figure, paper = _new_figure(size, 3.9)
-    ax = figure.add_subplot()
-    set_fonts(ax, paper.points)
+    figure, (ax,), points = _panels(size, 3.9)
     ax.axhline(0, color="0.3", linewidth=0.9)
     farthest = 0.01
     for k, (name, rel) in enumerate(tables.items()):
@@ -574,14 +567,13 @@ def draw_gaps(
         many = len(rel.bins) > 22
         ax.errorbar(
             at, gap, np.maximum([gap - low, high - gap], 0), color=style["color"],
-            fmt=style["marker"], markersize=0.3 * paper.points if many else 0.55 * paper.points,
+            fmt=style["marker"], markersize=(0.3 if many else 0.55) * points,
             elinewidth=0.8 if many else 1.3, markeredgecolor="white", markeredgewidth=0.5,
             label=_with_level(name, level),
         )  # fmt: skip
         # An interval of a bin with few rows may reach from -1 to 1 and would flatten the others.
         sure = np.minimum(np.maximum(-low, high), 4 * np.abs(gap).max())
         farthest = max(farthest, float(sure.max()))
-    _tidy(ax)
     ax.set(xlim=(0, 1), ylim=(-1.08 * farthest, 1.08 * farthest), xlabel="prediction")
     ax.set_ylabel("gap: too low · too high")
     ax.yaxis.set_major_formatter(_signed_tick)
@@ -643,9 +635,7 @@ def draw_bins(tables: TableSet, *, level: float = 0.95, size: Size | None = None
             "rows again without edges of your own."
         )
         raise InputError(message)
-    figure, paper = _new_figure(size, 3.9)
-    ax = figure.add_subplot()
-    set_fonts(ax, paper.points)
+    figure, (ax,), points = _panels(size, 3.9)
     numbers = [len(bins) for bins in choices]
     for k, model in enumerate(tables):
         fine = tables.coarsen(tables.grid)[model]
@@ -653,10 +643,9 @@ def draw_bins(tables: TableSet, *, level: float = 0.95, size: Size | None = None
         _draw_curve(
             ax, numbers, [each.low for each in found], [each.value for each in found],
             [each.high for each in found], **style_of(k), linewidth=1.4,
-            markersize=0.5 * paper.points, markeredgecolor="white", markeredgewidth=0.5,
+            markersize=0.5 * points, markeredgecolor="white", markeredgewidth=0.5,
             label=_with_level(model, level),
         )  # fmt: skip
-    _tidy(ax)
     ax.axvline(len(tables.bins), color="0.55", linestyle=":", linewidth=1)
     ax.set(xscale="log", xlabel="number of bins", ylabel="SMECE", xlim=(numbers[0], numbers[-1]))
     ax.set_ylim(bottom=0)
@@ -701,38 +690,32 @@ def draw_decision(
     >>> len(draw_decision({"model": curve}, marked=[0.2]).axes)
     2
     """
-    rows = 3 if differences else 2
-    figure, paper = _new_figure(size, 5.6 if rows == 2 else 7.2)
-    heights = (3, 1.3, 1) if differences else (3, 1)
-    panels = figure.subplots(rows, height_ratios=heights, sharex=True)
+    shape = (7.2, "a;b;c", (3, 1.3, 1)) if differences else (5.6, "a;b", (3, 1))
+    figure, panels, _ = _panels(size, *shape[:2], height_ratios=shape[2], sharex=True)
     above, below = panels[0], panels[-1]
-    for ax in panels:
-        set_fonts(ax, paper.points)
-    for k, (name, curve) in enumerate(curves.items()):
-        style = {key: style_of(k)[key] for key in ("color", "linestyle")}
+    styles = {name: style_of(k) | {"marker": ""} for k, name in enumerate(curves)}
+    for name, curve in curves.items():
         order = curve.threshold.argsort()
         at = curve.threshold[order]
         _draw_curve(
-            above, at, curve.low[order], curve.value[order], curve.high[order], **style,
+            above, at, curve.low[order], curve.value[order], curve.high[order], **styles[name],
             linewidth=1.6, label=_with_level(name, curve.level), zorder=3,
         )  # fmt: skip
-        below.plot(at, curve.cost[order], **style, linewidth=1.6)
+        below.plot(at, curve.cost[order], **styles[name], linewidth=1.6)
     above.plot(at, curve.treat_all[order], color="0.45", linewidth=1.1, label="treat all")
     above.axhline(0, color="0.2", linewidth=0.9, linestyle=":", label="treat none")
     for pair in differences:
-        style = {key: style_of(list(curves).index(pair.names[1]))[key] for key in style}
         order = pair.threshold.argsort()
-        here, low, high = pair.threshold[order], pair.low[order], pair.high[order]
-        if np.isfinite(low).all():
-            panels[1].fill_between(here, low, high, color=style["color"], alpha=0.18, linewidth=0)
-        panels[1].plot(here, pair.value[order], **style, linewidth=1.6)
+        _draw_curve(
+            panels[1], pair.threshold[order], pair.low[order], pair.value[order], pair.high[order],
+            **styles[pair.names[1]], linewidth=1.6,
+        )  # fmt: skip
     if differences:
         panels[1].axhline(0, color="0.2", linewidth=0.9)
         panels[1].set_ylabel("first model\nminus other")
     for ax in panels:
         for t in marked:
             ax.axvline(t, color="0.55", linestyle=":", linewidth=1, zorder=1)
-        _tidy(ax)
     # Treating all falls without limit, so models decide the height.
     top = max(
         0.01, *(float(max(each.value.max(), each.treat_all.max())) for each in curves.values())
@@ -795,16 +778,14 @@ def draw_watch(
     3
     """
     last = states[-1]
-    figure, paper = _new_figure(size, 6.6)
+    grid: dict[str, Any] = {"mosaic": "a;b;c", "height_ratios": (3, 2, 2)}
     if size == "talk":  # the gaps beside the days, because a slide is wide
-        places = figure.subplot_mosaic("ac;bc", width_ratios=(3, 2), height_ratios=(3, 2))
-        above, middle, below = (places[name] for name in "abc")
-    else:
-        above, middle, below = figure.subplots(3, height_ratios=(3, 2, 2))
-    for ax in (above, middle, below):
-        set_fonts(ax, paper.points)
-    at = np.array([_position(state) for state in states])
-    shown = [_stream_like(last.worst, state) for state in states]
+        grid = {"mosaic": "ac;bc", "height_ratios": (3, 2), "width_ratios": (3, 2)}
+    figure, (above, middle, below), points = _panels(size, 6.6, **grid)
+    # A `Watch` refuses other dates, so every state has a place on an axis that is linear in time.
+    at = np.array([cast("Day", day_of(str(state.date))).position for state in states])
+    by_name = [{each.name: each for each in state.streams} for state in states]
+    shown = [streams.get(last.worst.name) for streams in by_name]  # None before it appeared
     _draw_smece(above, at, shown, tolerance, level)
     middle.sharex(above)
     _draw_evidence(middle, at, states, level)
@@ -824,25 +805,13 @@ def draw_watch(
             ax.axvspan(at[began] - half, at[-1] + half, color=VERMILLION, alpha=0.08, linewidth=0)
         above.annotate(
             f"since {last.since}", (1, 1), (-3, -4), xycoords="axes fraction", ha="right",
-            textcoords="offset points", va="top", fontsize=0.9 * paper.points, color=VERMILLION,
+            textcoords="offset points", va="top", fontsize=0.9 * points, color=VERMILLION,
         )  # fmt: skip
     _draw_gaps(below, last.worst, tolerance)
     figure.suptitle(
-        printable(last.worst.name), x=0.01, ha="left", fontsize=1.1 * paper.points, weight="bold"
+        printable(last.worst.name), x=0.01, ha="left", fontsize=1.1 * points, weight="bold"
     )
     return figure
-
-
-def _position(state: WatchState) -> float:
-    """Return the place of a state on an axis that is linear in time."""
-    day = day_of(str(state.date))
-    assert day is not None  # noqa: S101 - a `Watch` refuses other dates
-    return day.position
-
-
-def _stream_like(stream: StreamState, state: WatchState) -> StreamState | None:
-    """Find the same model and segment in another state; None before it appeared."""
-    return next((each for each in state.streams if each.name == stream.name), None)
 
 
 def _draw_smece(
@@ -858,7 +827,6 @@ def _draw_smece(
     highest = np.nanmax([*line("smece_new"), *line("smece"), 2 * tolerance, 0.01])
     ax.set(ylabel="SMECE", ylim=(0, 1.25 * highest))
     legend_above(ax, ncols=2, columnspacing=1.2)
-    _tidy(ax)
 
 
 def _draw_evidence(
@@ -874,7 +842,6 @@ def _draw_evidence(
     ax.plot(at, tenths, color=BLACK, linewidth=1.4)
     ax.set(ylabel="evidence\n(log10)", ylim=(min(tenths.min(), -0.5), None))
     ax.set_ylim(top=max(tenths.max(), alarm) * 1.15 + 0.3)
-    _tidy(ax)
 
 
 def _draw_gaps(ax: Axes, stream: StreamState, tolerance: float) -> None:
@@ -892,10 +859,3 @@ def _draw_gaps(ax: Axes, stream: StreamState, tolerance: float) -> None:
     limit = 1.1 * min(farthest, 4 * float(np.nanmax(np.abs(gap), initial=tolerance)))
     ax.set(xlim=(0, 1), ylim=(-limit, limit), xlabel="prediction")
     ax.set_ylabel("gap so far\ntoo low · too high")
-    _tidy(ax)
-
-
-def _tidy(ax: Axes) -> None:
-    bare(ax)
-    ax.grid(alpha=0.25, linewidth=0.6)
-    ax.set_axisbelow(True)

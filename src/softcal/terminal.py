@@ -15,6 +15,8 @@ from softcal._display import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.progress import Progress, ProgressColumn
+
 
 def console() -> Console:
     """Return a console without automatic highlighting."""
@@ -47,46 +49,30 @@ def print_table(console: Console, content: Table) -> None:
     console.print()
 
 
+def _bar(*columns: ProgressColumn) -> Progress:
+    from rich.progress import Progress
+
+    errors = Console(stderr=True)
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on stderr, and yield a function that advances it.
 
     Nothing is shown if stderr is not a terminal.
     """
-    from rich.progress import Progress
-
-    errors = Console(stderr=True)
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with _bar() as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
 
 
 @contextmanager
-def reading() -> Iterator[Callable[[int, int, int], None]]:
-    """Show on stderr the rows and bytes read so far and the time left.
+def working(title: str) -> Iterator[None]:
+    """Show on stderr that work goes on, and for how long; nothing if stderr is not a terminal."""
+    from rich import progress as parts
 
-    Yield a function that takes the rows and bytes read so far, and the bytes of all files.
-    Nothing is shown if stderr is not a terminal.
-    """
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    errors = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[rows]:,} rows"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("", visible=False, rows=0)  # hidden until the size of files is known
-
-        def move(rows: int, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, rows=rows, visible=True)
-
-        yield move
+    text = parts.TextColumn("{task.description}")
+    with _bar(text, parts.BarColumn(pulse_style="cyan"), parts.TimeElapsedColumn()) as bar:
+        bar.add_task(title, total=None)
+        yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,12 @@ class Ballots(NamedTuple):
     workers: tuple[Any, ...]
     repeated: bool = False  # whether a worker may have several votes on an item
 
+    def counts(self, weight: FloatArray | None = None) -> npt.NDArray[Any]:
+        """Return the number, or the sum of weights, of the votes on each item for each class."""
+        shape = len(self.items), len(self.classes)
+        cell = self.item.astype(np.int64) * shape[1] + self.label
+        return np.bincount(cell, weight, shape[0] * shape[1]).reshape(shape)
+
 
 class RowVotes(NamedTuple):
     """Votes for two classes as tables add them up: one entry per rater and row."""
@@ -49,19 +56,25 @@ class RowVotes(NamedTuple):
             yield RowVotes(self.row[at], self.rater[at], self.vote[at], self.part[at], self.names)
 
 
+def ballots_of(votes: object, what: str) -> Ballots:
+    """Return the single votes of workers; raise if labels do not store them."""
+    if not isinstance(votes, Votes) or votes.ballots is None:
+        given = "votes without workers" if isinstance(votes, Votes) else type(votes).__name__
+        message = (
+            f"{what} needs votes with workers: got {given}. Use Votes.from_long(frame, item=..., "
+            "label=..., worker=...)."
+        )
+        raise InputError(message)
+    return votes.ballots
+
+
 def row_votes(votes: Any) -> RowVotes:
     """Return the single votes behind labels of two classes; raise if labels do not store them.
 
     Votes of one rater on one row are joined, and count as one vote in variances.
     """
-    if not isinstance(votes, Votes) or votes.ballots is None:
-        given = "votes without workers" if isinstance(votes, Votes) else type(votes).__name__
-        message = (
-            "raters=True needs votes with workers: got "
-            f"{given}. Use Votes.from_long(frame, item=..., label=..., worker=...)."
-        )
-        raise InputError(message)
-    ballots, weight = votes.ballots, votes.ballot_weight
+    ballots = ballots_of(votes, "raters=True")
+    weight = votes.ballot_weight
     part = weight / np.bincount(ballots.item, weight, votes.n_items)[ballots.item]
     names = tuple(map(str, ballots.workers))
     if len(set(names)) < len(names):
@@ -76,39 +89,6 @@ def row_votes(votes: Any) -> RowVotes:
         vote, part = np.bincount(place, part * vote) / whole, whole
         row, rater = pair // len(names), pair % len(names)
     return RowVotes(row, rater, vote, part, names)
-
-
-def read_ballots(
-    frame: Any,
-    *,
-    item: str,
-    label: str,
-    worker: str | None,
-    classes: Sequence[Any] | None,
-    allow_repeated: bool,
-) -> Ballots:
-    """Return the columns of a table of votes; see `Votes.from_long`."""
-    names = [item, label] if worker is None else [item, label, worker]
-    columns = {name: arrays.numbered(_taken(frame, name), name) for name in names}
-    _refuse_other_lengths({name: numbers.size for name, (_, numbers) in columns.items()})
-    items, item_number = columns[item]
-    own, label_number = _in_order(*columns[label], classes, label)
-    if len(own) < 2:
-        message = (
-            f"{label} must have two or more classes: every vote is for {own[0]!r:.60}. "
-            "Pass all of them with classes=."
-        )
-        raise InputError(message)
-    workers: list[Any] = []
-    worker_number = np.zeros_like(item_number)
-    if worker is not None:
-        workers, worker_number = columns[worker]
-        if not allow_repeated:
-            _refuse_second_votes(item_number, items, worker_number, workers)
-    return Ballots(
-        item_number.astype(np.int32), label_number.astype(np.int32),
-        worker_number.astype(np.int32), tuple(items), own, tuple(workers), allow_repeated,
-    )  # fmt: skip
 
 
 def _taken(frame: Any, name: str) -> Any:
@@ -141,18 +121,26 @@ def _in_order(
     found: list[Any], numbers: npt.NDArray[np.intp], classes: Sequence[Any] | None, name: str
 ) -> tuple[tuple[Any, ...], npt.NDArray[np.intp]]:
     """Return the classes in the caller's order, and the class number of each row."""
-    if classes is None:
-        return tuple(found), numbers
-    wanted = arrays.different_names(classes, len(classes), "classes")
-    place = {key: k for k, key in enumerate(wanted)}
+    own = (
+        tuple(found)
+        if classes is None
+        else arrays.different_names(classes, len(classes), "classes")
+    )
+    place = {key: k for k, key in enumerate(own)}
     unknown = [key for key in found if key not in place]
     if unknown:
         message = (
             f"{name} must be one of classes: {len(unknown)} are not, the first is "
-            f"{unknown[0]!r:.60}. The classes are {arrays.listed(wanted)}."
+            f"{unknown[0]!r:.60}. The classes are {arrays.listed(own)}."
         )
         raise InputError(message)
-    return wanted, np.array([place[key] for key in found], dtype=np.intp)[numbers]
+    if len(own) < 2:
+        message = (
+            f"{name} must have two or more classes: every vote is for {own[0]!r:.60}. "
+            "Pass all of them with classes=."
+        )
+        raise InputError(message)
+    return own, np.array([place[key] for key in found], dtype=np.intp)[numbers]
 
 
 def _refuse_second_votes(
@@ -237,8 +225,7 @@ class Votes:
         if classes is None:
             classes = arrays.column_names(counts) or range(own.shape[1])
         own.setflags(write=False)
-        _keep(
-            self,
+        vars(self).update(
             counts=own,
             classes=arrays.different_names(classes, own.shape[1], "classes"),
             items=None if items is None else arrays.different_names(items, own.shape[0], "items"),
@@ -294,32 +281,26 @@ class Votes:
         >>> votes.items, votes.classes, votes.counts.tolist()
         (('a', 'b'), ('no', 'yes'), [[1, 1], [0, 1]])
         """
-        found = read_ballots(
-            frame,
-            item=item,
-            label=label,
-            worker=worker,
-            classes=classes,
-            allow_repeated=allow_repeated,
-        )
+        names = [item, label] if worker is None else [item, label, worker]
+        columns = {name: arrays.numbered(_taken(frame, name), name) for name in names}
+        _refuse_other_lengths({name: numbers.size for name, (_, numbers) in columns.items()})
+        items, of_item = columns[item]
+        found, of_label = _in_order(*columns[label], classes, label)
+        workers, of_worker = columns[worker] if worker is not None else ([], np.zeros_like(of_item))
+        if worker is not None and not allow_repeated:
+            _refuse_second_votes(of_item, items, of_worker, workers)
+        if classes is None and positive is None:
+            _refuse_unclear(found, label, ordered=ordered)
         if ordered and positive is not None:
             message = "leave one of ordered=True and positive out: positive keeps two classes."
             raise InputError(message)
-        if ordered and classes is None:
-            _refuse_order_of_names(found.classes)
-        elif classes is None and positive is None:
-            _refuse_two_words(found.classes, label)
-        n_items, n_classes = len(found.items), len(found.classes)
-        cell = found.item.astype(np.int64) * n_classes + found.label
-        counts = np.bincount(cell, minlength=n_items * n_classes).astype(np.int64)
-        votes = cls(
-            counts.reshape(n_items, n_classes),
-            classes=found.classes,
-            items=found.items,
-            ordered=ordered,
-        )
+        ballots = Ballots(
+            of_item.astype(np.int32), of_label.astype(np.int32), of_worker.astype(np.int32),
+            tuple(items), found, tuple(workers), allow_repeated,
+        )  # fmt: skip
+        votes = cls(ballots.counts(), classes=found, items=items, ordered=ordered)
         if worker is not None:
-            _keep(votes, ballots=found)
+            vars(votes).update(ballots=ballots)
         return votes if positive is None else votes.binary(positive)
 
     # Attributes
@@ -337,18 +318,14 @@ class Votes:
     @property
     def totals(self) -> IntArray:
         """The number of votes on each item."""
-        totals: IntArray = self.counts.sum(axis=1)
-        return totals
+        return np.asarray(self.counts.sum(axis=1))
 
     @property
     def shares(self) -> FloatArray:
         """The weighted share of each item's votes for each class; rows sum to 1."""
         if self.ballots is None or self.weights is None:
-            shares: FloatArray = self.counts / self.totals[:, None]
-            return shares
-        cell = self.ballots.item.astype(np.int64) * self.n_classes + self.ballots.label
-        weighted = np.bincount(cell, self.ballot_weight, self.counts.size)
-        weighted = weighted.reshape(self.counts.shape)
+            return np.asarray(self.counts / self.totals[:, None])
+        weighted = self.ballots.counts(self.ballot_weight)
         return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
     @property
@@ -361,18 +338,15 @@ class Votes:
             return self.totals
         weight, item = self.ballot_weight, self.ballots.item
         whole, square = (np.bincount(item, each, self.n_items) for each in (weight, weight**2))
-        worth: IntArray = np.maximum(whole**2 / square + 1e-9, 1.0).astype(np.int64)
-        return worth
+        return np.maximum(whole**2 / square + 1e-9, 1.0).astype(np.int64)
 
     @property
     def ballot_weight(self) -> FloatArray:
         """The weight of each single vote."""
-        if self.ballots is None:
-            message = "these votes have no workers: use Votes.from_long(..., worker=...)."
-            raise InputError(message)
+        ballots = ballots_of(self, "a weight per vote")
         if self.weights is None:
-            return np.ones(self.ballots.item.size)
-        return self.weights[self.ballots.worker]
+            return np.ones(ballots.item.size)
+        return self.weights[ballots.worker]
 
     def __len__(self) -> int:
         return self.n_items
@@ -404,15 +378,13 @@ class Votes:
         >>> votes.binary("hate").counts.tolist()
         [[2, 1], [4, 0]]
         """
-        found = [_equal(positive, each) for each in self.classes]
-        if not any(found):
+        place = _place(positive, self.classes)
+        if place is None:
             known = arrays.listed(self.classes)
             message = f"there is no class {positive!r:.60}: the classes are {known}."
             raise InputError(message)
-        chosen = np.arange(self.n_classes) == found.index(True)
-        others = [each for each, own in zip(self.classes, found, strict=True) if not own]
-        rest = others[0] if len(others) == 1 else f"not {positive}"
-        return self._split(chosen, (rest, positive))
+        rest = self.classes[1 - place] if self.n_classes == 2 else f"not {positive}"
+        return self._split(np.arange(self.n_classes) == place, (rest, positive))
 
     def above(self, threshold: Any) -> Votes:
         """Return the votes for the classes above a threshold, against all others.
@@ -429,23 +401,29 @@ class Votes:
         [[1, 2], [0, 4]]
         """
         refuse_unordered(self)
-        found = [_equal(threshold, each) for each in self.classes[:-1]]
-        if not any(found):
+        place = _place(threshold, self.classes[:-1])
+        if place is None:
             known = arrays.listed(self.classes[:-1])
             message = f"no class is above {threshold!r:.60}: pass one of {known}."
             raise InputError(message)
-        chosen = np.arange(self.n_classes) > found.index(True)
+        chosen = np.arange(self.n_classes) > place
         return self._split(chosen, (f"not > {threshold}", f"> {threshold}"))
 
     def _split(self, chosen: npt.NDArray[np.bool_], classes: tuple[Any, Any]) -> Votes:
         """Return the votes for some classes against those for all others."""
         own = self.counts[:, chosen].sum(axis=1)
-        votes = Votes(np.column_stack([self.totals - own, own]), classes=classes)
         ballots = self.ballots
         if ballots is not None:
             label = chosen[ballots.label].astype(np.int32)
             ballots = ballots._replace(label=label, classes=classes)
-        _keep(votes, items=self.items, ballots=ballots, weights=self.weights, index=self.index)
+        counts = np.column_stack([self.totals - own, own])
+        return self._with(counts=counts, classes=classes, ballots=ballots, ordered=False)
+
+    def _with(self, **changes: Any) -> Votes:
+        """Return these votes with other attributes, which are known to be valid."""
+        votes = object.__new__(Votes)
+        vars(votes).update(vars(self) | changes)
+        votes.counts.setflags(write=False)
         return votes
 
     def for_items(self, items: npt.ArrayLike) -> Votes:
@@ -477,11 +455,9 @@ class Votes:
             )
             raise InputError(message)
         rows = np.array([place[name] for name in names])[numbers]
-        votes = Votes(self.counts[rows], classes=self.classes, ordered=self.ordered)
         own = tuple(names[k] for k in numbers)
         ballots = None if self.ballots is None else _on_items(self.ballots, rows, own)
-        _keep(votes, items=own, ballots=ballots, weights=self.weights)
-        return votes
+        return self._with(counts=self.counts[rows], items=own, ballots=ballots, index=None)
 
     # Workers
 
@@ -516,14 +492,11 @@ class Votes:
         >>> votes.weighted(by=kinds, population={"old": 0.5, "young": 0.5}).shares
         array([[0.5, 0.5]])
         """
-        names, kind = self._kinds(by)
+        ballots, names, kind = self._kinds(by)
         _refuse_other_population(names, population)
-        assert self.ballots is not None  # noqa: S101 - `_kinds` has checked
-        seen = np.bincount(kind[self.ballots.worker], minlength=len(names)) / self.counts.sum()
+        seen = np.bincount(kind[ballots.worker], minlength=len(names)) / self.counts.sum()
         weight = np.array([float(population[name]) for name in names]) / seen
-        votes = Votes(self.counts, classes=self.classes)
-        _keep(votes, items=self.items, ballots=self.ballots, weights=weight[kind], index=self.index)
-        return votes
+        return self._with(weights=weight[kind], ordered=False)
 
     def by_kind(self, by: Any) -> dict[Any, Votes]:
         """Return the votes of each kind of worker, on the items with votes of that kind.
@@ -552,20 +525,14 @@ class Votes:
 
     def rows_by_kind(self, by: Any) -> dict[Any, tuple[Votes, npt.NDArray[np.intp]]]:
         """Return the votes of each kind as in `by_kind`, and the rows of their items."""
-        names, kind = self._kinds(by)
-        assert self.ballots is not None  # noqa: S101 - `_kinds` has checked
-        of_vote = kind[self.ballots.worker]
-        return {name: self._some(of_vote == k) for k, name in enumerate(names)}
+        ballots, names, kind = self._kinds(by)
+        of_vote = kind[ballots.worker]
+        return {name: self._some(ballots, of_vote == k) for k, name in enumerate(names)}
 
-    def _kinds(self, by: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
-        """Return the kinds that have votes, and the number of each worker's kind."""
-        workers = self.workers
-        if self.ballots is None:
-            message = (
-                "kinds of workers need votes with workers: use Votes.from_long(frame, item=..., "
-                "label=..., worker=...)."
-            )
-            raise InputError(message)
+    def _kinds(self, by: Any) -> tuple[Ballots, list[Any], npt.NDArray[np.intp]]:
+        """Return the single votes, the kinds that have any, and the kind of each worker."""
+        ballots = ballots_of(self, "a kind of worker")
+        workers = ballots.workers
         if hasattr(by, "keys"):
             without = [name for name in workers if name not in by]
             if without:
@@ -584,27 +551,25 @@ class Votes:
             )
             raise InputError(message)
         # All votes of a kind may be on items that were left out.
-        voted = np.unique(kind[self.ballots.worker])
+        voted = np.unique(kind[ballots.worker])
         kind = np.minimum(voted.searchsorted(kind), voted.size - 1)
-        return [names[k] for k in voted.tolist()], kind
+        return ballots, [names[k] for k in voted.tolist()], kind
 
-    def _some(self, chosen: npt.NDArray[np.bool_]) -> tuple[Votes, npt.NDArray[np.intp]]:
+    def _some(
+        self, ballots: Ballots, chosen: npt.NDArray[np.bool_]
+    ) -> tuple[Votes, npt.NDArray[np.intp]]:
         """Return some of the single votes, and the rows of the items that have any of them."""
-        assert self.ballots is not None  # noqa: S101 - the caller has checked
-        ballots = self.ballots
         rows, item = np.unique(ballots.item[chosen], return_inverse=True)
         workers, worker = np.unique(ballots.worker[chosen], return_inverse=True)
-        label = ballots.label[chosen]
-        size = rows.size * self.n_classes
-        counts = np.bincount(item * self.n_classes + label, minlength=size)
-        votes = Votes(counts.reshape(rows.size, self.n_classes), classes=self.classes)
-        items = tuple(ballots.items[k] for k in rows.tolist())
-        own = Ballots(
-            item.astype(np.int32), label, worker.astype(np.int32), items, ballots.classes,
-            tuple(ballots.workers[k] for k in workers.tolist()), ballots.repeated,
+        own = ballots._replace(
+            item=item.astype(np.int32), label=ballots.label[chosen], worker=worker.astype(np.int32),
+            items=tuple(ballots.items[k] for k in rows.tolist()),
+            workers=tuple(ballots.workers[k] for k in workers.tolist()),
         )  # fmt: skip
-        weights = None if self.weights is None else self.weights[workers]
-        _keep(votes, items=items, ballots=own, weights=weights)
+        votes = self._with(
+            counts=own.counts(), items=own.items, ballots=own, index=None, ordered=False,
+            weights=None if self.weights is None else self.weights[workers],
+        )  # fmt: skip
         return votes, rows.astype(np.intp)
 
     def majority(self) -> npt.NDArray[np.intp]:
@@ -617,15 +582,13 @@ class Votes:
         >>> Votes([[1, 3], [2, 2]]).majority()
         array([1, 0])
         """
-        column: npt.NDArray[np.intp] = self.counts.argmax(axis=1)
-        return column
+        return np.asarray(self.counts.argmax(axis=1))
 
     @property
     def tied(self) -> npt.NDArray[np.bool_]:
         """Whether two or more classes of an item share the most votes."""
         most = self.counts.max(axis=1, keepdims=True)
-        tied: npt.NDArray[np.bool_] = (self.counts == most).sum(axis=1) > 1
-        return tied
+        return np.asarray((self.counts == most).sum(axis=1) > 1)
 
     def smoothed(self, pseudo_votes: float) -> FloatArray:
         r"""Return shares shrunk toward equal shares, as if each class had more votes.
@@ -651,8 +614,7 @@ class Votes:
             message = f"pseudo_votes must be above 0 and finite: got {pseudo_votes!r:.60}."
             raise InputError(message)
         more = self.counts + more_votes
-        shares: FloatArray = more / more.sum(axis=1, keepdims=True)
-        return shares
+        return np.asarray(more / more.sum(axis=1, keepdims=True))
 
 
 def refuse_unordered(votes: Votes) -> None:
@@ -665,37 +627,29 @@ def refuse_unordered(votes: Votes) -> None:
         raise InputError(message)
 
 
-def _refuse_order_of_names(classes: tuple[Any, ...]) -> None:
+def _refuse_unclear(classes: tuple[Any, ...], label: str, *, ordered: bool) -> None:
+    """Refuse classes whose names do not tell their order: the second of two would count as 1."""
     names = [name for name in classes if not is_number(name)]
-    if names:
+    if ordered and names:
         message = (
             f"ordered classes must be numbers or be listed: {len(names)} of {len(classes)} are not "
             f"numbers, the first is {names[0]!r:.60}. Pass classes= from lowest to highest."
         )
         raise InputError(message)
-
-
-def _refuse_two_words(classes: tuple[Any, ...], label: str) -> None:
-    """Refuse two classes without an order, because the second would count as 1."""
-    if len(classes) == 2 and not all(map(is_number, classes)):
+    if len(classes) == 2 and names:
         first, second = classes
         message = (
             f"{label} has two classes, {first!r:.60} and {second!r:.60}: name the one that counts "
-            f"as 1, such as positive={first!r:.60}, or pass both "
-            "in order as classes=."
+            f"as 1, such as positive={first!r:.60}, or pass both in order as classes=."
         )
         raise InputError(message)
 
 
-def _equal(left: Any, right: Any) -> bool:
-    """Return whether two values are equal; False if they cannot be compared."""
-    if left is right:
-        return True
-    try:
-        with np.errstate(all="ignore"):
-            return bool(left == right)
-    except (TypeError, ValueError, ArithmeticError):
-        return False
+def _place(name: Any, classes: tuple[Any, ...]) -> int | None:
+    """Return the place of a class; None if it is not there, or cannot be compared."""
+    with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
+        return classes.index(name)
+    return None
 
 
 def _refuse_other_population(kinds: list[Any], population: Mapping[Any, float]) -> None:
@@ -737,12 +691,6 @@ def _on_items(ballots: Ballots, rows: npt.NDArray[np.intp], items: tuple[Any, ..
     return ballots._replace(
         item=item, label=ballots.label[at], worker=ballots.worker[at], items=items
     )
-
-
-def _keep(votes: Votes, **fields: Any) -> None:
-    """Set the attributes of frozen votes during construction."""
-    for name, value in fields.items():
-        object.__setattr__(votes, name, value)
 
 
 def _checked(counts: arrays.Column) -> IntArray:

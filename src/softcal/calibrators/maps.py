@@ -11,6 +11,13 @@ from scipy.special import expit, softmax
 
 from softcal import _io
 from softcal._exact import means
+from softcal._fitting import (
+    SoftmaxLoss,
+    common_slope,
+    logistic,
+    minimum,
+    softmax_minimum,
+)
 from softcal.bins import Bins
 from softcal.calibrators.base import (
     FORMAT,
@@ -24,14 +31,8 @@ from softcal.calibrators.base import (
     refuse_unless,
     saved_numbers,
 )
-from softcal.calibrators.fitting import (
-    SoftmaxLoss,
-    common_slope,
-    logistic,
-    minimum,
-    softmax_minimum,
-)
 from softcal.exceptions import InputError, InputTypeError
+from softcal.metrics.corp import isotonic
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -151,17 +152,15 @@ class IsotonicMap(CalibrationMap):
     @classmethod
     def fit(cls, data: Data) -> Self:
         """Find the non-decreasing values with the lowest weighted squared error (PAV)."""
-        from scipy.optimize import isotonic_regression
-
         order = np.argsort(data.p)
         p, y, w = (column[order] for column in data[:3])
         new = np.append(True, p[1:] > p[:-1])
         group, p = np.cumsum(new) - 1, p[new]  # groups of equal predictions
-        label, weight = means(group, y, w, p.size), np.bincount(group, w)
+        label, weight = means(group, y, w, p.size), np.bincount(group, w).astype(np.float64)
         # scipy rounds, so the labels are tilted. It may then fail to pool some values, which the
         # loop below corrects, but it never pools too many.
-        blocks = isotonic_regression(label + _TILT * np.arange(p.size), weights=weight).blocks
-        pool = np.repeat(np.arange(blocks.size - 1), np.diff(blocks))
+        _, starts = isotonic(label + _TILT * np.arange(p.size), weight)
+        pool = np.isin(np.arange(p.size), starts).cumsum() - 1
         while True:
             values = means(pool[group], y, w, pool[-1] + 1)
             falls = values[1:] < values[:-1]

@@ -11,7 +11,8 @@ import typer
 from typer.exceptions import TyperException
 
 from softcal._display import did_you_mean, printable
-from softcal.cli.options import NOTES, PlainCommand, PlainGroup, as_options, help_of, note
+from softcal.cli.describe import as_options
+from softcal.cli.options import NOTES, PlainCommand, PlainGroup, help_of, note
 from softcal.exceptions import SoftcalError, SoftcalWarning
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from softcal.inference.intervals import (
     events_of,
     few_raters,
     kept,
+    mean_prob,
     poisson_limit,
     recurring,
     soft_sign,
@@ -305,14 +306,14 @@ class UnseenEvents:
         self.probs_a = tuple(prob[..., i] for prob in _probs_of_events(a))
         self.probs_b = tuple(prob[..., j] for prob in _probs_of_events(b))
         # Below 1/4 a label of 1 is the event, above 3/4 a label of 0.
-        toward = np.clip(2 - 2 * (_mean_prob(a)[..., i] + _mean_prob(b)[..., j]), -1.0, 1.0)
+        toward = np.clip(2 - 2 * (mean_prob(a)[..., i] + mean_prob(b)[..., j]), -1.0, 1.0)
         self.down, self.up = (np.where(known, np.maximum(x, 0.0), 1.0) for x in (-toward, toward))
         self.ones = np.minimum(a.label[..., i], b.label[..., j]) / total
         self.zeros = np.minimum((a.weight - a.label)[..., i], (b.weight - b.label)[..., j]) / total
 
     def _labels(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return how far the labels of each pair of bins may fall or rise, as shares of all."""
-        more = (poisson_limit(self.events + 1, alpha) - self.events) * self.unit
+        more = (poisson_limit(self.events, alpha) - self.events) * self.unit
         return np.minimum(more * self.down, self.ones), np.minimum(more * self.up, self.zeros)
 
     def of_smece(self, alpha: float) -> tuple[FloatArray, FloatArray]:
@@ -351,7 +352,7 @@ def _skewness(
     The sum is that of Poisson events of the size variance / mean.
     """
     unit = _above_0(error**2 / _above_0(np.maximum(size, error)))
-    limit = poisson_limit(size / unit + 1, alpha) * unit
+    limit = poisson_limit(size / unit, alpha) * unit
     return np.maximum(limit - size - reach * error, 0.0)
 
 
@@ -361,16 +362,11 @@ def _probs_of_events(sums: Sums) -> tuple[FloatArray, FloatArray]:
     A label of 0 is an event with probability 1 - p, and a label of 1 with probability p. Rows count
     by these: \(\sum p(1 - p) / \sum(1 - p)\) and \(\sum p^2 / \sum p\).
     """
-    mean = _mean_prob(sums)
+    mean = mean_prob(sums)
     varying = _ratio(sums.prob_var, sums.weight_sq)
     low = 1 - (1 - mean - varying) / (1 - mean + _ROUNDING)
     high = (mean - varying) / (mean + _ROUNDING)
     return np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)
-
-
-def _mean_prob(sums: Sums) -> FloatArray:
-    out: FloatArray = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
-    return out
 
 
 def _above_0(x: FloatArray) -> FloatArray:
@@ -667,8 +663,10 @@ def compare(
     0 or 1 and a label that differs.
     """
     refuse_bad_level(level)
-    rows = {"bins": bins, "sample_weight": sample_weight, "n_votes": n_votes, "groups": groups,
-            "raters": raters or None}  # fmt: skip
+    rows = _given(
+        bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups,
+        raters=raters or None,
+    )  # fmt: skip
     if isinstance(y_true, JointTable):
         refuse_given("compare of a JointTable", y_prob=y_prob, other=other, **rows)
         return _compared(y_true, level)
@@ -686,14 +684,16 @@ def compare(
     if len(y_prob) != 2:
         message = f"y_prob must hold two models: got {len(y_prob)}. Use compare_many for more."
         raise InputError(message)
-    tables = tables_of_models(
-        y_true, y_prob, bins=10 if bins is None else bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups, raters=raters,
-    )  # fmt: skip
+    tables = tables_of_models(y_true, y_prob, **{"bins": 10, **rows})
     found = _compared(tables.pair(*y_prob), level)
     if isinstance(y_true, Votes) and not raters:
         return replace(found, note=" ".join(filter(None, (found.note, recurring(y_true)))))
     return found
+
+
+def _given(**rows: Any) -> dict[str, Any]:
+    """Return the arguments about rows that are given."""
+    return {name: value for name, value in rows.items() if value is not None}
 
 
 def _compared(joint: JointTable, level: float) -> Comparison:
@@ -796,34 +796,24 @@ def compare_many(
     sharp   0.1500                     -
     """
     refuse_bad_level(level)
+    rows = _given(
+        bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups,
+        raters=raters or None,
+    )  # fmt: skip
     if isinstance(y_true, TableSet):
-        refuse_given(
-            "compare_many of a TableSet",
-            y_prob=y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups,
-            raters=raters or None,
-        )  # fmt: skip
+        refuse_given("compare_many of a TableSet", y_prob=y_prob, **rows)
         tables = y_true
     else:
         if y_prob is None:
             refuse_no_mapping(y_prob)
-        tables = tables_of_models(
-            y_true, y_prob, bins=10 if bins is None else bins, sample_weight=sample_weight,
-            n_votes=n_votes, groups=groups, raters=raters,
-        )  # fmt: skip
-    smece = {name: tables[name].smece for name in tables.models}
-    return _ranked(smece, tables.pair, level)
-
-
-def _ranked(
-    smece: dict[str, float], joined: Callable[[str, str], JointTable], level: float
-) -> Ranking:
-    """Compare every pair of models, the one with the lower SMECE first."""
-    if len(smece) < 2:
-        message = f"there must be two models or more to compare: got {len(smece)}."
+        tables = tables_of_models(y_true, y_prob, **{"bins": 10, **rows})
+    if len(tables.models) < 2:
+        message = f"there must be two models or more to compare: got {len(tables.models)}."
         raise InputError(message)
+    smece = {name: tables[name].smece for name in tables.models}
     rising = dict(sorted(smece.items(), key=lambda item: item[1]))
-    names = list(combinations(rising, 2))
-    found = compare_pairs([joined(a, b) for a, b in names], level)
+    names = list(combinations(rising, 2))  # the model with the lower SMECE first
+    found = compare_pairs([tables.pair(*two) for two in names], level)
     pairs = (Pair(*two, *each) for two, each in zip(names, found, strict=True))
     return Ranking(rising, tuple(pairs), level)
 

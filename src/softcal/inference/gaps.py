@@ -15,6 +15,7 @@ from softcal.inference.intervals import (
     Gaps,
     design_effect,
     kept,
+    mean_prob,
     noise_floor,
     normal_reach,
     outcomes,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from softcal.table.owners import Clusters
 
     _Distance = Callable[[FloatArray, FloatArray, float], FloatArray]
+    _Limits = Callable[[Sums, float, Clusters | None], tuple[FloatArray, FloatArray]]
 
 
 class GapIntervals(
@@ -49,10 +51,8 @@ class GapIntervals(
             [str(b), *("-" if np.isnan(x) else f"{x:+.4f}" for x in limits)]
             for b, limits in enumerate(zip(self.low, self.high, strict=True))
         ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", "", ""]] if left_out else []
         title = f"limits of the gap in {self.low.size} bins"
-        return title, ["bin", "low", "high"], [*first, *between, *last]
+        return title, ["bin", "low", "high"], _display.shortened(rows)
 
 
 def gap_intervals(
@@ -104,9 +104,13 @@ def gap_intervals(
         "gap_intervals", y_true, y_prob, bins=bins, sample_weight=sample_weight,
         n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
-    filled = max(1, int((rel.count > 0).sum()))
-    tail = (1 - level) / 2 / (filled if simultaneous else 1)
-    return GapIntervals(*gap_limits(rel.sums, tail, rel.ties))
+    return _of_bins(gap_limits, rel, level, simultaneous)
+
+
+def _of_bins(limits: _Limits, rel: Reliability, level: float, together: bool) -> GapIntervals:  # noqa: FBT001
+    """Return limits of each bin; `together`, the level holds for all bins (Bonferroni)."""
+    bins = max(1, int((rel.count > 0).sum())) if together else 1
+    return GapIntervals(*limits(rel.sums, (1 - level) / 2 / bins, rel.ties))
 
 
 def gap_limits(
@@ -187,7 +191,7 @@ class _Labels(NamedTuple):
     @staticmethod
     def of(s: Sums, weight_sq: FloatArray) -> _Labels:
         """Return the shares for bins whose rows, or groups, have this sum of squared weights."""
-        prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, 1.0)
+        prob = mean_prob(s)
         floor, most = noise_floor(s), weight_sq * prob * (1 - prob)
         parts = (floor, most), (outcomes(s)[0], most), (floor, s.prob_var)
         return _Labels(*(np.minimum(_share(s, part, whole), 1.0) for part, whole in parts))
@@ -289,9 +293,7 @@ def consistency_band(
         n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
     refuse_no_rows(rel)
-    filled = int((rel.count > 0).sum())
-    tail = (1 - level) / 2 / (filled if simultaneous else 1)
-    return GapIntervals(*band_limits(rel.sums, tail, rel.ties))
+    return _of_bins(band_limits, rel, level, simultaneous)
 
 
 def band_limits(

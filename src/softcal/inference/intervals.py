@@ -9,23 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from scipy.special import gammainccinv, ndtr, ndtri, stdtr, stdtrit
 
-from softcal._validation.inputs import FloatArray
 from softcal.table.kernel import native_limits
 from softcal.table.owners import Clusters, joined_square
 
 if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
     from softcal.table.kernel import Sums
     from softcal.table.owners import SharedByRaters
     from softcal.table.reliability import Reliability
     from softcal.votes import Votes
-
-Number = TypeVar("Number", float, FloatArray)
 
 MEAN_AT_0, SPREAD_AT_0 = float(np.sqrt(2 / np.pi)), float(np.sqrt(1 - 2 / np.pi))
 """The mean and the standard deviation of |Z|."""
@@ -207,19 +205,19 @@ class Gaps:
             out: FloatArray = np.add.reduceat(values, starts, axis=-1)
             return out
 
-        lean = None if self.lean is None else along(self.lean)
+        joined = replace(
+            self, residual=along(self.residual), variance=along(self.variance),
+            weight=along(self.weight), weight_sq=along(self.weight_sq),
+            lean=None if self.lean is None else along(self.lean),
+        )  # fmt: skip
         if self.square is None or self.weight_square is None:
-            return Gaps(
-                along(self.residual), along(self.variance), None, along(self.weight),
-                along(self.weight_sq), None, self.total, self.rows, self.counted, None, lean,
-            )  # fmt: skip
+            return joined
         square = joined_square(self.square, starts)
         weight_square = joined_square(self.weight_square, starts)
-        return Gaps(
-            along(self.residual), kept(square.diagonal(), along(self.variance)), square,
-            along(self.weight), weight_square.diagonal(), weight_square, self.total, self.rows,
-            self.counted, None if self.raters is None else self.raters.joined(starts), lean,
-            self.degrees,
+        return replace(
+            joined, variance=kept(square.diagonal(), joined.variance), square=square,
+            weight_sq=weight_square.diagonal(), weight_square=weight_square,
+            raters=None if self.raters is None else self.raters.joined(starts),
         )  # fmt: skip
 
     @property
@@ -474,9 +472,14 @@ def _lean(sums: Sums) -> FloatArray:
     found = np.minimum(soft.sum(axis=-1, keepdims=True), possible)
     share = np.divide(found, possible, out=np.ones_like(possible), where=possible > 0)
     weight = np.where(sums.weight > 0, sums.weight, 1.0)
-    prob = (sums.label + sums.residual) / weight
     third = events + 2 * share / (1 + share) * soft
-    out: FloatArray = third * ((1 - 2 * prob) * sums.weight_sq / weight)
+    out: FloatArray = third * ((1 - 2 * mean_prob(sums)) * sums.weight_sq / weight)
+    return out
+
+
+def mean_prob(sums: Sums) -> FloatArray:
+    """Return the mean prediction of each bin; 0 if it is empty."""
+    out: FloatArray = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
     return out
 
 
@@ -496,8 +499,7 @@ def outcomes(sums: Sums) -> tuple[FloatArray, FloatArray]:
 
 def noise_floor(sums: Sums) -> FloatArray:
     """Return the lowest variance the labels are known to have: that of votes and of outcomes."""
-    hard = ~sums.label_var.any(axis=-1, keepdims=True)
-    return np.where(hard, 0.0, sums.vote_floor) + outcomes(sums)[0]
+    return _voted(sums) + outcomes(sums)[0]
 
 
 def residual_variance(sums: Sums) -> FloatArray:
@@ -506,9 +508,11 @@ def residual_variance(sums: Sums) -> FloatArray:
     Outcomes and other labels each have at least their known noise.
     """
     expected, seen = outcomes(sums)
-    hard = ~sums.label_var.any(axis=-1, keepdims=True)
-    voted = np.where(hard, 0.0, sums.vote_floor)
-    return np.maximum(expected, seen) + np.maximum(sums.residual_var - seen, voted)
+    return np.maximum(expected, seen) + np.maximum(sums.residual_var - seen, _voted(sums))
+
+
+def _voted(sums: Sums) -> FloatArray:
+    return np.where(sums.label_var.any(axis=-1, keepdims=True), sums.vote_floor, 0.0)
 
 
 def table_limits(
@@ -653,10 +657,9 @@ class Events(NamedTuple):
         Few labels contradict predictions near 0 and 1. By chance there may be none, and the
         observed variance is then 0. Let \(k = \sum (p - y)^2\) be the number of observed
         surprises and \(E = \sum p(1 - p)\) that of expected ones. The true number may be up to
-        \(u\), the upper limit of a Poisson mean by Wilson and Hilferty. That is an error
-        of \((u - E)/n\). Among other labels, it is the observed gap toward more surprises, plus
-        \(u - k\) more surprises.
-        m votes are m events of size 1/m.
+        \(u\), the exact upper limit of a Poisson mean. That is an error of \((u - E)/n\).
+        Among other labels, it is the observed gap toward more surprises, plus \(u - k\) more
+        surprises. m votes are m events of size 1/m.
         """
         if not self.known:
             return 0.0
@@ -665,16 +668,15 @@ class Events(NamedTuple):
             seen += max(self.residual_var - self.seen, self.vote_floor)
         k = seen / unit**2
         below = (self.expected - self.seen) / unit if self.hard else self.below
-        error = (poisson_limit(k + 1, alpha) - k) * unit - below
+        error = (float(poisson_limit(k, alpha)) - k) * unit - below
         return min(max(error / self.weight, 0.0), 1.0)
 
 
 def events_of(sums: Sums) -> list[Events]:
     """Return the events of each of the tables along the leading axes."""
     expected, seen = outcomes(sums)
-    prob = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
     # Below 1/4 a label of 1 is the event, above 3/4 a label of 0.
-    below = np.clip(2 - 4 * prob, -1.0, 1.0) * sums.residual
+    below = np.clip(2 - 4 * mean_prob(sums), -1.0, 1.0) * sums.residual
     lines = (
         sums.weight, sums.weight_sq, sums.prob_var, sums.residual_var, sums.vote_floor, expected,
         seen, sums.repeated / np.maximum(sums.count.sum(axis=-1, keepdims=True), 1), below,
@@ -683,9 +685,9 @@ def events_of(sums: Sums) -> list[Events]:
     return [Events(*each) for each in zip(*(np.ravel(x).tolist() for x in totals), strict=True)]
 
 
-def poisson_limit(k: Number, alpha: float) -> Number:
-    """Return the upper limit of a Poisson mean after k - 1 events (Wilson and Hilferty)."""
-    out: Number = k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3
+def poisson_limit(k: FloatArray | float, alpha: float) -> FloatArray:
+    """Return the exact upper limit of a Poisson mean after k events."""
+    out: FloatArray = gammainccinv(k + 1, alpha / 2)
     return out
 
 

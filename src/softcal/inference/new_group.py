@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from softcal import _display
 from softcal._validation.arrays import to_array
 from softcal._validation.rules import refuse_bad_level
 from softcal.exceptions import InputError
-from softcal.inference.intervals import noise_floor, residual_variance
+from softcal.inference.intervals import noise_floor, residual_variance, student_reach
 from softcal.inference.smece import smece_interval
 from softcal.table.owners import MAX_GROUPS, Groups, gaps_of
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
@@ -120,13 +119,9 @@ def _predicted(value: FloatArray, variance: FloatArray, level: float, what: str)
     tau_sq = max(0.0, between / float(total - weight @ weight / total))
     weight = 1 / (variance + tau_sq)
     mean = float(weight @ value / weight.sum())
-    half = _reach(value.size, level) * float(np.sqrt(tau_sq + 1 / weight.sum()))
+    half = student_reach(value.size - 1, level) * float(np.sqrt(tau_sq + 1 / weight.sum()))
     tau = float(np.sqrt(tau_sq))
     return NewGroup(mean, mean - half, mean + half, tau, value.size, level, what)
-
-
-def _reach(groups: int, level: float) -> float:
-    return -float(stdtrit(groups - 2, (1 - level) / 2))
 
 
 class NewGroupCalibration(NamedTuple):

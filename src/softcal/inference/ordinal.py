@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from scipy.special import stdtrit
 
 from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.multiclass import class_rows
 from softcal._validation.rules import refuse_bad_level
 from softcal.exceptions import InputError
+from softcal.inference.intervals import student_reach
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, is_above, smece_interval
 from softcal.metrics import multiclass, ordinal, proper
 from softcal.metrics.vote_noise import vote_noise_floor
+from softcal.table.reliability import refuse_given
 from softcal.table.scores import MeanScore
 from softcal.table.tableset import TableSet
 from softcal.votes import Votes, refuse_unordered
@@ -188,8 +189,8 @@ def score_interval(
         raise InputError(message)
     refuse_bad_level(level)
     if isinstance(y_true, TableSet):
-        given = {"sample_weight": sample_weight, "groups": groups}
-        return _of_set(y_true, y_prob, metric, level, given)
+        refuse_given("score_interval of a set", sample_weight=sample_weight, groups=groups)
+        return _of_set(y_true, y_prob, metric, level)
     votes = y_true if isinstance(y_true, Votes) else None
     if votes is not None and metric in _ORDERED:
         refuse_unordered(votes)
@@ -213,14 +214,8 @@ def score_interval(
     return ScoreInterval(metric, value, low, high, level, floor, note)
 
 
-def _of_set(
-    tables: TableSet, model: Any, metric: str, level: float, given: Mapping[str, Any]
-) -> ScoreInterval:
+def _of_set(tables: TableSet, model: Any, metric: str, level: float) -> ScoreInterval:
     """Return the interval of a score from the sums of a set."""
-    for name, value in given.items():
-        if value is not None:
-            message = f"score_interval of a set takes no rows: leave {name} out."
-            raise InputError(message)
     if not tables.ordered or tables.about.group is not None:
         message = (
             "a set has intervals of item scores if its classes are ordered and it has no groups. "
@@ -240,8 +235,7 @@ def _limits(found: MeanScore, largest: float, level: float) -> tuple[float, floa
     value, error, n = found
     if n < 2:
         return 0.0, largest, "One row or group does not show how much rows vary."
-    tail = (1 - level) / 2
-    half = -float(stdtrit(n - 1, tail)) * error
+    half = student_reach(n, level) * error
     # Rows of an unobserved kind may make up this share of the data (rule of three).
-    unseen = largest * min(-math.log(tail) / n, 1.0)
+    unseen = largest * min(-math.log((1 - level) / 2) / n, 1.0)
     return max(value - half, 0.0), min(max(value + half, unseen), largest), ""

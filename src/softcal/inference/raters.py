@@ -193,7 +193,8 @@ def rater_difference(
     parts = _by_kind(y_true, y_prob, by)
     a, b = _two(list(parts), kinds)
     binned = Bins.of(bins)
-    votes = _Signed.of([parts[kind] for kind in _of_two_raters(parts, a, b)], binned)
+    _refuse_one_rater(parts, a, b)
+    votes = _Signed.of([parts[a], parts[b]], binned)
     whole = _two_way(votes, np.zeros_like(votes.place), 1)
     (bias,), (degrees,) = whole.difference.tolist(), whole.degrees.tolist()
     error = math.sqrt(whole.variance[0])
@@ -227,14 +228,13 @@ def _two(present: list[Any], kinds: tuple[Any, Any] | None) -> tuple[Any, Any]:
     return a, b
 
 
-def _of_two_raters(parts: dict[Any, Any], *kinds: Any) -> tuple[Any, ...]:
-    """Return the kinds; raise if one of them has a single rater."""
+def _refuse_one_rater(parts: dict[Any, Any], *kinds: Any) -> None:
+    """Raise if a kind has a single rater."""
     for kind in kinds:
         count = len(row_votes(parts[kind][0]).names)
         if count < 2:
             message = f"each compared kind must have two or more raters: {kind!r:.60} has {count}."
             raise InputError(message)
-    return kinds
 
 
 class _Signed(NamedTuple):

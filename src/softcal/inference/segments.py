@@ -26,7 +26,7 @@ from softcal.table.reliability import refuse_no_rows
 from softcal.table.tableset import BOUNDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from softcal._validation.inputs import FloatArray
     from softcal.table.blocks import IntArray
@@ -213,10 +213,8 @@ class Audit(_display.Printed):
             ]
             for each in self.found
         ]  # fmt: skip
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out:,} more", "", "", "", ""]] if left_out else []
         title = f"{_display.printable(self.model)}: {self.summary}"
-        return title, header if rows else [], [*first, *between, *last]
+        return title, header if rows else [], _display.shortened(rows)
 
     def _note(self) -> str:
         return self.note
@@ -502,24 +500,27 @@ class _Shape(NamedTuple):
     skewness: FloatArray
 
     def normal(self, residual: FloatArray) -> FloatArray:
-        """Return normal scores of standardized residuals, by Wilson and Hilferty's cube root."""
-        skew = self._nonzero(residual.ndim)
+        """Return normal scores of standardized residuals, by Wilson and Hilferty's cube root.
+
+        The last axis is the segment.
+        """
+        skew = self._nonzero
         scores = 6 / skew * (np.cbrt(1 + skew * residual / 2) - 1) + skew / 6
-        return np.where(self._symmetric(residual.ndim), residual, scores)
+        return np.where(self._symmetric, residual, scores)
 
     def residual(self, score: float | FloatArray) -> FloatArray:
         """Return the standardized residuals of a normal score."""
-        skew = self._nonzero(1)
+        skew = self._nonzero
         found = 2 / skew * (((score - skew / 6) * skew / 6 + 1) ** 3 - 1)
-        return np.where(self._symmetric(1), score, found)
+        return np.where(self._symmetric, score, found)
 
-    def _symmetric(self, ndim: int) -> npt.NDArray[np.bool_]:
-        found = np.abs(self.skewness) < _SYMMETRIC
-        return found if ndim == 1 else found[:, None]
+    @property
+    def _symmetric(self) -> npt.NDArray[np.bool_]:
+        return np.abs(self.skewness) < _SYMMETRIC
 
-    def _nonzero(self, ndim: int) -> FloatArray:
-        found = np.where(self._symmetric(1), 1.0, self.skewness)
-        return found if ndim == 1 else found[:, None]
+    @property
+    def _nonzero(self) -> FloatArray:
+        return np.where(self._symmetric, 1.0, self.skewness)
 
 
 def _skewness(units: Sums, share: float) -> float:
@@ -656,9 +657,10 @@ def _largest(
 ) -> FloatArray:
     """Return the largest score of any segment in each set of simulated data, in order."""
     found = []
-    for size in _parts(draws, max(noise.trials.size, members.shape[0])):
-        scores = shape.normal(members @ noise.drawn(size, random) / shape.error[:, None])
-        found.append(np.abs(scores).max(axis=0))
+    size = max(_NUMBERS // max(noise.trials.size, members.shape[0]), 1)  # bounds the memory
+    for start in range(0, draws, size):
+        drawn = members @ noise.drawn(min(size, draws - start), random)
+        found.append(np.abs(shape.normal(drawn.T / shape.error)).max(axis=1))
     return np.sort(np.concatenate(found))
 
 
@@ -674,13 +676,6 @@ def _familywise(score: FloatArray, largest: FloatArray, level: float) -> tuple[F
     rejecting = int((possible <= 1 - level).sum())
     reach = float(largest[draws - rejecting]) if rejecting else math.inf
     return (1 + exceeded) / (1 + draws), reach
-
-
-def _parts(draws: int, width: int) -> Iterator[int]:
-    """Split a number of draws into parts of bounded memory."""
-    size = max(_NUMBERS // width, 1)
-    for start in range(0, draws, size):
-        yield min(size, draws - start)
 
 
 def _limits(
@@ -719,10 +714,10 @@ def _explained(
     sums: FloatArray, noise: _Noise, members: csr_array, top: list[int]
 ) -> Explained | None:
     """Return the share of the cells' squared error, and of the rows, in the first segments."""
-    cells: Mapping[str, FloatArray] = dict(zip(SUM_NAMES, sums, strict=True))
-    error = (cells["residual"] ** 2 - noise.variance) / cells["weight"]
+    cells = _named(sums.T)
+    error = (cells.residual**2 - noise.variance) / cells.weight
     if not top or error.sum() <= 0:
         return None
     inside = np.asarray(members[top].sum(axis=0)).ravel() > 0
     share = min(max(float(error[inside].sum() / error.sum()), 0.0), 1.0)
-    return Explained(len(top), share, float(cells["weight"][inside].sum() / cells["weight"].sum()))
+    return Explained(len(top), share, float(cells.weight[inside].sum() / cells.weight.sum()))

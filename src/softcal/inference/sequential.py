@@ -34,6 +34,7 @@ from softcal._validation.rules import (
     refuse_bad_level,
 )
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
+from softcal.inference.intervals import mean_prob
 from softcal.table.reliability import Reliability
 from softcal.table.tableset import MISSING, TableSet
 
@@ -76,13 +77,6 @@ class StreamName(NamedTuple):
     value: str | None = None
 
 
-def _log_sum_exp(terms: FloatArray) -> FloatArray:
-    """Return the logarithm of the sum of exponentials over the last axis."""
-    top = terms.max(axis=-1, keepdims=True)
-    out: FloatArray = np.log(np.exp(terms - top).sum(axis=-1)) + top[..., 0]
-    return out
-
-
 def _costs(rates: FloatArray) -> FloatArray:
     r"""Return \(\psi(\lambda) = -\log(1 - \lambda) - \lambda\)."""
     return -np.log1p(-rates) - rates
@@ -101,7 +95,7 @@ def largest_sum(variance: FloatArray, log_evidence: float) -> FloatArray:
     while (np.abs(step) > 1e-12 * at).any():
         # The mixture is convex in the sum: Newton's steps from above stay above.
         terms = np.multiply.outer(at, _RATES) - costs
-        value = _log_sum_exp(terms)
+        value = np.logaddexp.reduce(terms, axis=-1)
         step = (value - needed) / (np.exp(terms - value[..., None]) * _RATES).sum(axis=-1)
         at = at - step
     return at
@@ -144,8 +138,7 @@ class _Mixture:
     def log_evidence(self, sums: FloatArray) -> FloatArray:
         """Return the log evidence of each column: the mean over rates and both signs."""
         terms, signs = self.terms(sums)
-        top = terms.max(axis=0)
-        out: FloatArray = np.log((np.exp(terms - top) * signs).sum(axis=0)) + top - log(self.size)
+        out: FloatArray = np.logaddexp.reduce(terms + np.log(signs), axis=0) - log(self.size)
         return out
 
     @staticmethod
@@ -158,14 +151,14 @@ class _Mixture:
 def _evidence_of_bins(bins: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
     """Return the log evidence of each bin, and that of all bins with a sign each and one rate."""
     mixture = _Mixture(_BIN_RATES, tolerance)
-    together = _log_sum_exp(mixture.together(*mixture.terms(bins))) - log(_BIN_RATES.size)
+    together = np.logaddexp.reduce(mixture.together(*mixture.terms(bins))) - log(_BIN_RATES.size)
     return mixture.log_evidence(bins), float(together)
 
 
 def _evidence_of_arms(sums: _Sums, tolerance: float) -> FloatArray:
     """Return the log evidence of level, tilt, all bins together, and one bin of all."""
     single, together = _evidence_of_bins(sums.bins, tolerance)
-    one = float(_log_sum_exp(single)) - log(single.size)
+    one = float(np.logaddexp.reduce(single)) - log(single.size)
     patterns = _Mixture(_RATES, tolerance).log_evidence(sums.patterns)
     return np.array([*patterns, together, one])
 
@@ -243,7 +236,7 @@ class _Stream:
         patterns = np.array([np.ones_like(tilt), tilt])
         bets = patterns[:, None, None] * np.multiply.outer([1.0, -1.0], rates)[..., None]
         if self._are_outcomes:
-            prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, 1.0)
+            prob = mean_prob(s)
             mean = (prob + self._tolerance * np.sign(bets)).clip(0.0, 1.0)
             label = new[0] + prob * new[1]
             found: FloatArray = bets @ label - np.log1p(mean * np.expm1(bets)) @ new[1]
@@ -264,7 +257,8 @@ class _Stream:
         # All on one scale, relative to the largest exponent.
         top = max(0.0, self._since.max(), single.max(), together.max())
         since = (np.exp(self._since - top) @ _DAYS_SHARE).mean() + _later(self._looks) * exp(-top)
-        one = np.vdot(_exp_of(single, top), signs) / self._of_bins.size / self.sums.bins.shape[1]
+        scaled = np.exp(np.maximum(single - top, -700.0))  # smaller numbers are slow
+        one = np.vdot(scaled, signs) / self._of_bins.size / self.sums.bins.shape[1]
         of_bins = (np.exp(together - top).mean() + one) / 2
         mean = _BINS_SHARE * of_bins + (1 - _BINS_SHARE) * since
         self.log_evidence = float(top + log(mean))
@@ -366,7 +360,7 @@ class StreamState(_display.Printed):
     def _begin(self) -> tuple[_Start, _Sums]:
         """Return the start with the most evidence since, and the sums since."""
         since = [self._sums.since(start.before) for start in self._starts]
-        found = [_log_sum_exp(_evidence_of_arms(each, self._tolerance)) for each in since]
+        found = [np.logaddexp.reduce(_evidence_of_arms(each, self._tolerance)) for each in since]
         best = int(np.argmax(found))
         return self._starts[best], since[best]
 
@@ -394,11 +388,6 @@ class StreamState(_display.Printed):
         """Mean prediction minus mean label since then."""
         total, weight, _ = self._begin[1].bins.sum(axis=1) if self.n else (nan, nan, nan)
         return float(-total / weight)
-
-    @property
-    def n_since(self) -> float:
-        """The number of rows since then, or their weight in units of `max_weight`."""
-        return float(self._begin[1].bins[1].sum()) if self.n else 0.0
 
     @property
     def bins(self) -> tuple[int, ...]:
@@ -733,7 +722,7 @@ class Watch:
         shared = [log(self._shares[name]) + each.log_evidence for name, each in streams.items()]
         # The unassigned share has an evidence of 1.
         rest = 1 - sum(self._shares.values())
-        log_evidence = float(_log_sum_exp(np.array([*shared, log(max(rest, 1e-300))])))
+        log_evidence = float(np.logaddexp.reduce(np.array([*shared, log(max(rest, 1e-300))])))
         self._highest = max(self._highest, log_evidence)
         if self._alarm_date is None and self._highest >= alarm_at:
             self._alarm_date = date
@@ -743,13 +732,6 @@ class Watch:
             date, n, log_evidence, _exp(-self._highest), alarm, self._alarm_date,
             tuple(streams.values()), worst,
         )  # fmt: skip
-
-
-def _exp_of(terms: FloatArray, top: float) -> FloatArray:
-    """Return exp(terms - top), in place; at least 1e-304, because smaller numbers are slow."""
-    terms -= top
-    np.maximum(terms, -700.0, out=terms)
-    return np.exp(terms, out=terms)
 
 
 def _exp(x: float) -> float:

@@ -157,15 +157,14 @@ def smece_interval(
     less_noise, untested, high, events = table_limits(rel, rel.ties, level)
     low = min(agreeing_low(untested, value, pvalue, 1 - level), high)
     note = _note(value, high, kind, independent, events, few_groups(rel))
-    if rel.raters is None:
-        if isinstance(y_true, Votes):
-            note = " ".join(filter(None, (note, recurring(y_true))))
-        return Interval(value, less_noise, low, high, level, pvalue, note)
-    if rel.ties is None:  # each rater has one vote
-        return Interval(value, less_noise, low, high, level, pvalue, note, 0.0)
-    _, items_low, items_high, _ = table_limits(rel, None, level)
-    share = max(0.0, 1 - (items_high - items_low) / (high - untested))
-    return Interval(value, less_noise, low, high, level, pvalue, few_raters(rel) or note, share)
+    share = None if rel.raters is None else 0.0
+    if rel.raters is None and isinstance(y_true, Votes):
+        note = " ".join(filter(None, (note, recurring(y_true))))
+    elif rel.raters is not None and rel.ties is not None:  # some raters have several votes
+        _, items_low, items_high, _ = table_limits(rel, None, level)
+        share = max(0.0, 1 - (items_high - items_low) / (high - untested))
+        note = few_raters(rel) or note
+    return Interval(value, less_noise, low, high, level, pvalue, note, share)
 
 
 def agreeing_low(low: float, value: float, pvalue: float, alpha: float) -> float:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 from scipy.sparse import csr_array
 from scipy.special import expit
 
 from softcal import _display
+from softcal._fitting import is_short, logistic, minimum
 from softcal._validation import inputs
 from softcal._validation.rules import generator, refuse_bad_level
-from softcal.exceptions import InputError, InputTypeError
+from softcal.exceptions import InputError
 from softcal.inference.intervals import score_limits, student_reach
-from softcal.metrics.corp import corp
-from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows
+from softcal.metrics.corp import corp, isotonic
+from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows, rows_or_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -213,21 +214,16 @@ def calibration_summary(
                  uncertainty   0.0989   0.0928   0.1054
     """
     refuse_bad_level(level)
-    if isinstance(y_true, Reliability):
-        if any(each is not None for each in (y_prob, sample_weight, groups)):
-            message = "calibration_summary of a Reliability takes no rows: leave them out."
-            raise InputError(message)
-        atoms, parts = _Atoms.of_table(y_true), corp(y_true).brier
+    rows = rows_or_table(
+        "calibration_summary", y_true, y_prob, sample_weight=sample_weight, groups=groups
+    )
+    parts = corp(y_true, y_prob, sample_weight=sample_weight).brier  # validates the values
+    if isinstance(rows, Reliability):
+        atoms = _Atoms.of_table(rows)
     else:
-        if y_prob is None:
-            message = (
-                "calibration_summary takes labels and predictions, calibration_summary(y_true, "
-                "y_prob), or a Reliability."
-            )
-            raise InputTypeError(message)
-        rows = inputs.valid_rows(y_true, y_prob, sample_weight)
-        atoms = _Atoms.of_rows(rows, inputs.numbers_of_groups(groups, rows, y_true, y_prob))
-        parts = corp(y_true, y_prob, sample_weight=sample_weight).brier
+        inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+        owner = None if groups is None else inputs.group_numbers(groups, rows)
+        atoms = _Atoms.of_rows(rows, owner)
     _refuse_one_kind(atoms)
     logistic, note = None, ""
     try:
@@ -499,13 +495,11 @@ def _distances(smooth: _Smooth, level: float, random: np.random.Generator) -> li
     linear -= ((weight * np.sign(p - fitted)) @ smoother)[place] * term
     half = atoms.half(linear, level)
     found = [(ici - max(float(np.quantile(drawn @ (weight * toward), level)), half), ici + half)]
-    order = drawn.argsort(axis=1)
-    ranks = weight[order].cumsum(axis=1)
+    shares = np.array([0.5, 0.9, 1.0])
+    errors = np.quantile(drawn, shares * (1 - 1e-12), axis=1, weights=weight, method="inverted_cdf")
     n = 1 / atoms.error(atoms.weight) ** 2  # effective
-    for share in (0.5, 0.9, 1.0):
-        at = np.minimum((ranks < share * (1 - 1e-12)).sum(axis=1), weight.size - 1)
-        errors = drawn[np.arange(_DRAWS), order[np.arange(_DRAWS), at]]
-        low, high = band(max(float(np.quantile(errors, level)), reach))
+    for share, error in zip(shares.tolist(), errors, strict=True):
+        low, high = band(max(float(np.quantile(error, level)), reach))
         more = reach * math.sqrt(share * (1 - share) / n)
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         least, most = np.maximum(low - p, p - high), np.maximum(high - p, p - low)
@@ -526,7 +520,7 @@ def _scores(
     if atoms.n < 2:
         return [Estimate(each, 0.0, 1.0) for each in value]
     y, w = atoms.label, atoms.weight
-    curve = isotonic_regression(pools.label, weights=weight).x
+    curve = isotonic(pools.label, weight)[0]
     from_prob, from_curve = (y - atoms.prob) ** 2, (y - curve[place]) ** 2
     mean = np.full(y.size, w @ y)
     from_mean = (y - mean) ** 2
@@ -534,7 +528,7 @@ def _scores(
     # The isotonic curve fits its own rows too well. So do isotonic curves of drawn labels, with
     # errors from the smooth curve, which follows single rows less.
     drawn = pools.noise(smooth.term, _DRAWS // 5, random)
-    fits = (isotonic_regression(curve + each, weights=weight).x for each in drawn)
+    fits = (isotonic(curve + each, weight)[0] for each in drawn)
     better = np.array([
         weight @ (each**2 - (curve + each - fit) ** 2)
         for each, fit in zip(drawn, fits, strict=True)
@@ -648,42 +642,21 @@ def _logistic(atoms: _Atoms, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
     The terms of a parameter add up to its error. They have the residual of a row whose own share
     of the fit is left out.
     """
-    weight, label = atoms.weight, atoms.weight * atoms.label
-
-    def loss(theta: FloatArray) -> tuple[float, float]:
-        """Return the loss, and about how much of it may be rounding."""
-        eta = offset + z @ theta
-        parts = weight @ np.logaddexp(0, eta), label @ eta
-        return float(parts[0] - parts[1]), 1e-14 * float(parts[0] + abs(parts[1]))
-
-    theta, found = np.zeros(z.shape[1]), False
-    for _ in range(_STEPS):
-        mean = expit(offset + z @ theta)
-        bread = np.einsum("i,ij,ik->jk", weight * mean * (1 - mean), z, z)
-        if found:
-            terms = z @ np.linalg.inv(bread)
-            own = weight / atoms.rows * mean * (1 - mean) * (terms * z).sum(axis=1)
-            left = (label - weight * mean) * atoms.without(own)
-            return theta, left[:, None] * terms
-        slope = z.T @ (label - weight * mean)
-        step = np.linalg.solve(bread, slope)
-        if not np.isfinite(step).all():  # the matrix is almost singular
-            raise _NoFitError(_NO_SOLUTION)
-        before, rounding = loss(theta)
-        # Newton squares the error in each step, so a step that gains only rounding is the last.
-        # For labels that predictions separate, steps stay long.
-        found = bool(
-            step @ slope <= rounding and (np.abs(step) <= 0.01 * (1 + np.abs(theta))).all()
-        )
-        # A full step may overshoot; the loss is convex, so a shorter one lowers it.
-        while loss(theta + step)[0] > before + rounding:
-            step = step / 2
-        theta = theta + step
-    raise _NoFitError(_NO_SOLUTION)
+    weight, size = atoms.weight, z.shape[1]
+    near = partial(logistic, list(z.T), atoms.label, weight, offset=offset)
+    theta = minimum(near, np.zeros(size), np.full(size, -np.inf), ridge=0.0)
+    mean = expit(offset + z @ theta)
+    spread, left = weight * mean * (1 - mean), weight * (atoms.label - mean)
+    inverse = np.linalg.inv(np.einsum("i,ij,ik->jk", spread, z, z))
+    step = inverse @ (z.T @ left)
+    if not is_short(step, theta):  # predictions separate the labels, except for rounding
+        raise _NoFitError(_NO_SOLUTION)
+    terms = z @ inverse
+    left *= atoms.without(spread / atoms.rows * (terms * z).sum(axis=1))
+    return theta + step, left[:, None] * terms
 
 
 _NO_SOLUTION = (
     "the logistic recalibration has no finite solution: predictions separate the labels, or all "
     "predictions are equal."
 )
-_STEPS = 100

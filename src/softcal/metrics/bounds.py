@@ -36,11 +36,8 @@ class SmeceBounds(_display.Printed, NamedTuple("SmeceBounds", [("low", float), (
     __slots__ = ()
 
     def _shown(self) -> _display.Shown:
-        return (
-            f"SMECE {self.low:.4f} to {self.high:.4f} over all labels within their bounds",
-            [],
-            [],
-        )
+        line = f"SMECE {self.low:.4f} to {self.high:.4f} over all labels within their bounds"
+        return line, [], []
 
 
 @dataclass(frozen=True, repr=False)

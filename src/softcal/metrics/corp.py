@@ -94,11 +94,8 @@ class CorpCurve(_display.Printed):
             [*(f"{x:.4f}" for x in values), str(count)]
             for *values, count in zip(*columns, self.count, strict=True)
         ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", "", "", ""]] if left_out else []
         title = f"{self.count.size} steps   Brier {self.brier}"
-        header = ["prob from", "to", "recalibrated", "count"]
-        return title, header, [*first, *between, *last]
+        return title, ["prob from", "to", "recalibrated", "count"], _display.shortened(rows)
 
 
 def corp(
@@ -164,7 +161,7 @@ def corp(
     if isinstance(rows, Reliability):
         return _corp_of_table(rows)
     pools = distinct(rows)
-    recalibrated, starts = _isotonic(pools.label, pools.weight)
+    recalibrated, starts = isotonic(_means(pools.label, pools.weight), pools.weight)
     # p and the fit are constant within a pool, so only the mean label of a pool matters.
     gain = pools.weight * (pools.prob - recalibrated)
     gain *= pools.prob + recalibrated - 2 * pools.label / pools.weight
@@ -177,37 +174,28 @@ def corp(
         _brier(always_the_mean),
     )
     ends = np.append(starts[1:], recalibrated.size) - 1
-    return CorpCurve(
-        pools.prob[starts],
-        pools.prob[ends],
-        recalibrated[starts],
-        np.add.reduceat(pools.rows, starts),
-        np.add.reduceat(pools.weight, starts),
-        brier,
-    )
+    rows_of, weight = (np.add.reduceat(each, starts) for each in (pools.rows, pools.weight))
+    curve = pools.prob[starts], pools.prob[ends], recalibrated[starts]
+    return CorpCurve(*curve, rows_of, weight, brier)
 
 
 def _corp_of_table(rel: Reliability) -> CorpCurve:
     score = rel.brier
     filled = rel.count > 0
     weight, label = rel.sums.weight[filled], rel.sums.label[filled]
-    recalibrated, starts = _isotonic(label, weight)
+    recalibrated, starts = isotonic(_means(label, weight), weight)
     total = weight.sum()
     mean = label.sum() / total
     squares = (label - rel.sums.label_var[filled]).sum() / total  # mean of y^2 = y - y(1 - y)
     uncertainty = max(float(squares - mean**2), 0.0)
     discrimination = _spread_of(recalibrated, weight)
-    ends = np.append(starts[1:], recalibrated.size) - 1
-    return CorpCurve(
-        rel.bins.edges[:-1][filled][starts],
-        rel.bins.edges[1:][filled][ends],
-        recalibrated[starts],
-        np.add.reduceat(rel.count[filled], starts),
-        np.add.reduceat(weight, starts),
-        ScoreDecomposition(
-            score, score - uncertainty + discrimination, discrimination, uncertainty
-        ),
+    brier = ScoreDecomposition(
+        score, score - uncertainty + discrimination, discrimination, uncertainty
     )
+    ends = np.append(starts[1:], recalibrated.size) - 1
+    low, high = rel.bins.edges[:-1][filled][starts], rel.bins.edges[1:][filled][ends]
+    count, weight = (np.add.reduceat(each, starts) for each in (rel.count[filled], weight))
+    return CorpCurve(low, high, recalibrated[starts], count, weight, brier)
 
 
 def log_loss_decomposition(
@@ -247,7 +235,7 @@ def log_loss_decomposition(
     (0.1403, 0.3466, 0.6931)
     """
     pools = distinct(inputs.rows(y_true, y_prob, sample_weight))
-    recalibrated, _ = _isotonic(pools.label, pools.weight)
+    recalibrated, _ = isotonic(_means(pools.label, pools.weight), pools.weight)
     score = log_loss(y_true, y_prob, sample_weight=sample_weight)
     share = pools.weight / pools.weight.sum()
     best = float((share * cross_entropy(recalibrated, recalibrated)).sum())
@@ -256,9 +244,12 @@ def log_loss_decomposition(
     return _decomposition(score, score - best, uncertainty - best, uncertainty)
 
 
-def _isotonic(label: FloatArray, weight: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """Fit increasing values to the pools' mean labels; return them and the start of each step."""
-    mean = np.clip(label / weight, 0.0, 1.0)  # corrects rounding
+def _means(label: FloatArray, weight: FloatArray) -> FloatArray:
+    return np.clip(label / weight, 0.0, 1.0)  # corrects rounding
+
+
+def isotonic(mean: FloatArray, weight: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Fit non-decreasing values to mean labels; return them and the start of each step."""
     fitted: FloatArray = isotonic_regression(mean, weights=weight).x
     starts = np.flatnonzero(np.append(True, fitted[1:] > fitted[:-1]))
     return fitted, starts

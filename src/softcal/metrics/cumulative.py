@@ -117,9 +117,8 @@ def ecce_mad(
     >>> round(ecce_mad(rel).statistic, 4)
     0.0667
     """
-    return _tested(
-        _greatest, _chance_of_greatest, *_walk("ecce_mad", y_true, y_prob, sample_weight, n_votes)
-    )
+    walk, *spread = _walk("ecce_mad", y_true, y_prob, sample_weight, n_votes)
+    return _tested(float(np.abs(walk).max()), _chance_of_greatest, *spread)
 
 
 def ecce_range(
@@ -159,9 +158,8 @@ def ecce_range(
     >>> round(test.statistic, 4), round(test.pvalue, 2)
     (0.1333, 1.0)
     """
-    return _tested(
-        _range, _chance_of_range, *_walk("ecce_range", y_true, y_prob, sample_weight, n_votes)
-    )
+    walk, *spread = _walk("ecce_range", y_true, y_prob, sample_weight, n_votes)
+    return _tested(float(walk.max() - walk.min()), _chance_of_range, *spread)
 
 
 def _walk(
@@ -241,23 +239,13 @@ def possible_share(contradiction: float) -> float:
 
 
 def _tested(
-    statistic_of: Callable[[FloatArray], float],
+    statistic: float,
     chance_of: Callable[[float], float],
-    walk: FloatArray,
     scale: float,
     noise: float,
     possible: float,
 ) -> CumulativeTest:
-    statistic = statistic_of(walk)
     return CumulativeTest(statistic, scale, chance_of(statistic / noise) * possible)
-
-
-def _greatest(walk: FloatArray) -> float:
-    return float(np.abs(walk).max())
-
-
-def _range(walk: FloatArray) -> float:
-    return float(walk.max() - walk.min())
 
 
 def _chance_of_greatest(x: float) -> float:

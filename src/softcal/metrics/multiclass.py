@@ -76,7 +76,7 @@ def classwise_reliability(
     {'cat': 0.175, 'dog': 0.025, 'fox': 0.15}
     """
     data = class_rows(y_true, y_prob, sample_weight, n_votes)
-    group = _coded_groups(groups, data, y_true, y_prob)
+    group = groups_of(groups, data, y_true, y_prob)
     binned = Bins.of(bins)
     sums = class_sums(data, binned)
     if not sums[0].count.any():
@@ -89,7 +89,7 @@ def classwise_reliability(
     return dict(zip(data.classes, tables, strict=True))
 
 
-def _coded_groups(
+def groups_of(
     groups: npt.ArrayLike | None, data: ClassRows, y_true: npt.ArrayLike, y_prob: npt.ArrayLike
 ) -> Coded | None:
     """Return the group of each row, or None without groups."""
@@ -187,7 +187,7 @@ def top_label_reliability(
     [0.750, 1.000]       1      0.8000       0.9000   -0.1000
     """
     data = class_rows(y_true, y_prob, sample_weight, n_votes)
-    group = _coded_groups(groups, data, y_true, y_prob)
+    group = groups_of(groups, data, y_true, y_prob)
     return from_rows(top_label_rows(data), Bins.of(bins), group)
 
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal._validation import inputs
 from softcal._validation.multiclass import by_class, class_rows
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.metrics import multiclass
 from softcal.metrics.proper import mean_of_items
-from softcal.table.reliability import Reliability, from_rows
+from softcal.table.reliability import Reliability, from_rows, refuse_given
 from softcal.table.tableset import thresholds
 from softcal.votes import Votes, refuse_unordered
 
@@ -67,10 +66,11 @@ def cumulative_reliability(
     >>> {name: table.smece for name, table in tables.items()}
     {'> 1': 0.25, '> 2': 0.0}
     """
-    data = _ordered_rows(y_true, y_prob, sample_weight, n_votes)
+    if isinstance(y_true, Votes):
+        refuse_unordered(y_true)
+    data = class_rows(y_true, y_prob, sample_weight, n_votes)
     data.check()
-    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    group = None if groups is None else inputs.coded_groups(groups, data.column(0))
+    group = multiclass.groups_of(groups, data, y_true, y_prob)
     binned = Bins.of(bins)
     tables = (from_rows(rows, binned, group) for rows in cumulative_rows(data))
     return dict(zip(thresholds(data.classes), tables, strict=True))
@@ -121,10 +121,7 @@ def tables_of(
     """Return the tables of all thresholds, given these or the rows they are built from."""
     given = {name: value for name, value in others.items() if value is not None}
     if isinstance(y_true, Mapping) and all(isinstance(t, Reliability) for t in y_true.values()):
-        if y_prob is not None or given:
-            beside = ", ".join([*(["y_prob"] if y_prob is not None else []), *given])
-            message = f"{function} of tables takes no rows: omit {beside}."
-            raise InputError(message)
+        refuse_given(f"{function} of tables", y_prob=y_prob, **given)
         if not y_true:
             message = f"{function} needs the table of one threshold or more: got none."
             raise InputError(message)
@@ -243,17 +240,6 @@ def manhattan(
     """
     mean = mean_of_items(multiclass.total_variation, y_true, y_prob, sample_weight)
     return mean if normalized else 2 * mean
-
-
-def _ordered_rows(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    sample_weight: npt.ArrayLike | None,
-    n_votes: npt.ArrayLike | None,
-) -> ClassRows:
-    if isinstance(y_true, Votes):
-        refuse_unordered(y_true)
-    return class_rows(y_true, y_prob, sample_weight, n_votes)
 
 
 def _mean(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal._validation.inputs import FloatArray
+    from softcal._validation.multiclass import ClassRows
 
     Terms = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -238,10 +239,14 @@ def mean_of_items(
 ) -> float:
     """Return the weighted mean of the terms of items; p and y have shape (classes, rows)."""
     data = class_rows(y_true, y_prob, sample_weight)
+    return mean_of_blocks(data, data.map_blocks(terms))
+
+
+def mean_of_blocks(data: ClassRows, blocks: Iterable[tuple[slice, FloatArray]]) -> float:
+    """Return the weighted mean of scores per item, given in blocks of rows."""
     w = data.sample_weight
     mean = weighted_mean(
-        (loss, None if w is None else inputs.as_float64(w[part]))
-        for part, loss in data.map_blocks(terms)
+        (score, None if w is None else inputs.as_float64(w[part])) for part, score in blocks
     )
     if mean is None:
         inputs.refuse_no_weight(data.column(0))

@@ -19,12 +19,12 @@ from softcal._validation.rules import generator
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.metrics import multiclass, ordinal
-from softcal.metrics.proper import squared_distance, weighted_mean
+from softcal.metrics.proper import mean_of_blocks, squared_distance
 from softcal.table.reliability import Reliability, from_rows, refuse_no_rows, rows_or_table
 from softcal.votes import Votes, refuse_unordered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from softcal._validation.inputs import FloatArray
 
@@ -110,17 +110,14 @@ def _of_classes(
     def parts(p: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return squared_distance(p, y), (y * (1 - y)).sum(axis=0)
 
-    w = data.sample_weight
-    mean = weighted_mean(
+    blocks = data.map_blocks(parts)
+    return mean_of_blocks(
+        data,
         (
-            squares - spread / (inputs.as_float64(votes[part]) - 1),
-            None if w is None else inputs.as_float64(w[part]),
-        )
-        for part, (squares, spread) in data.map_blocks(parts)
+            (part, squares - spread / (inputs.as_float64(votes[part]) - 1))
+            for part, (squares, spread) in blocks
+        ),
     )
-    if mean is None:
-        inputs.refuse_no_weight(data.column(0))
-    return mean
 
 
 def vote_noise_floor(
@@ -209,10 +206,15 @@ def _exact_floor(
     totals: npt.NDArray[Any],
     by_chance: Callable[[FloatArray, npt.NDArray[Any]], FloatArray],
 ) -> float:
-    size = max(1, _NUMBERS_AT_ONCE // data.y_prob.shape[1])
-    parts = [slice(start, start + size) for start in range(0, totals.size, size)]
+    parts = _parts(*data.y_prob.shape)
     total = sum(by_chance(by_class(data.y_prob[part]), totals[part]).sum() for part in parts)
     return float(total) / totals.size
+
+
+def _parts(rows: int, numbers: int) -> Iterator[slice]:
+    """Yield parts of the rows, of a bounded size, given the numbers that one row needs."""
+    size = max(1, _NUMBERS_AT_ONCE // numbers)
+    return (slice(start, start + size) for start in range(0, rows, size))
 
 
 def distance_by_chance(p: FloatArray, votes: npt.NDArray[Any]) -> FloatArray:
@@ -255,9 +257,8 @@ def _two_class_floor(data: ClassRows, totals: npt.NDArray[Any], metric: Metric) 
     for m in np.unique(totals):
         k = np.arange(m + 1)
         probs = second[totals == m]
-        size = max(1, _NUMBERS_AT_ONCE // k.size)
-        for start in range(0, probs.size, size):
-            p = probs[start : start + size, None]
+        for part in _parts(probs.size, k.size):
+            p = probs[part, None]
             outcome = np.broadcast_to(k / m, (p.size, k.size)).ravel()
             model = np.broadcast_to(p, (p.size, k.size)).ravel()
             scores = score(np.stack([1 - model, model]), np.stack([1 - outcome, outcome]))
@@ -276,9 +277,7 @@ def _simulated_floor(
         message = f"draws must be 1 or more: got {draws!r:.60}."
         raise InputError(message)
     score, total = _SCORES[metric], 0.0
-    size = max(1, _NUMBERS_AT_ONCE // data.y_prob.shape[1])
-    for start in range(0, totals.size, size):
-        part = slice(start, start + size)
+    for part in _parts(*data.y_prob.shape):
         p = data.y_prob[part].astype(np.float64)
         p /= p.sum(axis=1, keepdims=True)  # the generator requires an exact sum
         for _ in range(draws):

@@ -315,15 +315,10 @@ def experiment_5(
     n : sequence of int
         The numbers of rows.
     """
-    drawn, thresholded = [], []
-    for size in n:
-        pairs = [_outcome_scores(rng, k, size, bins) for _ in range(replications)]
-        first, second = np.mean(pairs, axis=0)
-        drawn.append(first)
-        thresholded.append(second)
+    pairs = [[_outcome_scores(rng, k, size, bins) for _ in range(replications)] for size in n]
+    drawn, thresholded = np.mean(pairs, axis=1).T
     slope = float(np.polyfit(np.log(n), np.log(drawn), 1)[0])
-    worth, simulated = _worth(rng, k, n[-1], replications, bins)
-    return Outcomes(tuple(n), np.array(drawn), np.array(thresholded), slope, worth, simulated)
+    return Outcomes(tuple(n), drawn, thresholded, slope, *_worth(rng, k, n[-1], replications, bins))
 
 
 def _outcome_scores(rng: np.random.Generator, k: float, n: int, bins: int) -> tuple[float, float]:
@@ -336,25 +331,24 @@ def _outcome_scores(rng: np.random.Generator, k: float, n: int, bins: int) -> tu
 def _worth(
     rng: np.random.Generator, k: float, n: int, replications: int, bins: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    soft: dict[str, list[float]] = {model: [] for model in "BCD"}
-    hard: dict[str, list[float]] = {model: [] for model in "BCD"}
-    ratios: dict[str, list[float]] = {model: [] for model in "BCD"}
+    found: dict[str, list[tuple[float, float, float]]] = {model: [] for model in "BCD"}
     for _ in range(replications):
         x = Gaussians.draw_uniform(rng, n)
         models = predictions(k, x, x)
         y = models["A"]
         outcome = rng.random(n) < y
         noise = float(np.mean(y * (1 - y)))
-        for model, found in soft.items():
-            p = models[model]
-            rel = reliability(y, p, bins=bins)
-            found.append(rel.smece)
-            hard[model].append(reliability(outcome, p, bins=bins).smece)
+        for model, each in found.items():
+            soft, hard = (reliability(label, models[model], bins=bins) for label in (y, outcome))
             # The sum of s d is n SMECE and s^2 = 1, so Var(s d) = mean d^2 - SMECE^2.
-            ratios[model].append(1 + noise / (rel.brier - rel.smece**2))
-    formula = {model: float(np.mean(found)) for model, found in ratios.items()}
-    spread = {model: float(np.var(hard[model]) / np.var(soft[model])) for model in soft}
-    return formula, spread
+            ratio = 1 + noise / (soft.brier - soft.smece**2)
+            each.append((ratio, soft.smece, hard.smece))
+    formula, simulated = {}, {}
+    for model, each in found.items():
+        ratios, soft_scores, hard_scores = np.transpose(each)
+        formula[model] = float(np.mean(ratios))
+        simulated[model] = float(np.var(hard_scores) / np.var(soft_scores))
+    return formula, simulated
 
 
 @dataclass(frozen=True)
@@ -398,12 +392,8 @@ def experiment_6(
         for _ in range(replications):
             rate = rng.beta(2, 2, n)
             share = rng.binomial(count, rate) / count
-            found.append(
-                (
-                    reliability(harden(share), rate, bins=bins).smece,
-                    reliability(share, rate, bins=bins).smece,
-                )
-            )
+            labels = (harden(share), share)
+            found.append([reliability(label, rate, bins=bins).smece for label in labels])
         means.append(np.mean(found, axis=0))
     majority, soft = np.transpose(means)
     return VoteScores(tuple(votes), n, majority, soft)

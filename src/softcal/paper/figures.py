@@ -19,34 +19,24 @@ if TYPE_CHECKING:
     from softcal.paper.experiments import Outcomes, PairAccuracy, Spread, Sweep
 
 STYLES = {letter: style_of(k) for k, letter in enumerate(MODELS)}
-_SOFT, _HARD = BLUE, VERMILLION
+_SOFT: dict[str, Any] = {"color": BLUE, "marker": "o", "linestyle": "-"}
+_HARD: dict[str, Any] = {"color": VERMILLION, "marker": "s", "linestyle": "--"}
 _CLOSED, _OPEN = 1, 0  # the reading of the last bin, as in `experiments.READINGS`
 
 
-def reliability_diagrams(k: float = 2.0, n: int = 5000) -> Figure:
+def reliability_diagrams() -> Figure:
     """Draw each model's mean soft and thresholded labels per bin over its mean predictions."""
     rng = np.random.default_rng(SEED)
-    x, e = rng.uniform(-HALF_WIDTH, HALF_WIDTH, n), rng.uniform(0, 1, n)
-    models = predictions(k, x, e)
-    against_soft: dict[str, Any] = {
-        "color": _SOFT,
-        "marker": "o",
-        "linestyle": "-",
-        "label": "soft label",
-    }
-    against_hard: dict[str, Any] = {
-        "color": _HARD,
-        "marker": "s",
-        "linestyle": "--",
-        "label": "thresholded label",
-    }
+    x, e = rng.uniform(-HALF_WIDTH, HALF_WIDTH, 5000), rng.uniform(0, 1, 5000)
+    models = predictions(2.0, x, e)
     figure = Figure(figsize=(11, 3.1), layout="constrained")
     axes = figure.subplots(1, len(models), sharex=True, sharey=True)
     for ax, (letter, p) in zip(axes, models.items(), strict=True):
         soft, hard = reliability(models["A"], p), reliability(x >= 0, p)
-        for rel, style in ((hard, against_hard), (soft, against_soft)):
+        for rel, name, style in ((hard, "thresholded label", _HARD), (soft, "soft label", _SOFT)):
+            looks = {"label": name, "markersize": 5, **style}
             ReliabilityDisplay(rel).plot(
-                ax, intervals=False, histogram=False, legend=False, markersize=5, **style
+                ax, intervals=False, histogram=False, legend=False, **looks
             )
         ax.set_title(f"{letter}  {MODELS[letter]}", fontsize=10)
         ax.text(
@@ -97,21 +87,14 @@ def ranking_accuracy(result: PairAccuracy) -> Figure:
     overall = result.overall
     ax.axhline(0.55, color="0.6", linewidth=1, linestyle=":")
     ax.text(50, 0.555, "random order", fontsize=9, color="0.35", ha="right", va="bottom")
-    for m, (name, color, marker, line) in enumerate(
-        (("SMECE", _SOFT, "o", "-"), ("ECE, thresholded label", _HARD, "s", "--"))
-    ):
+    for m, (name, style) in enumerate((("SMECE", _SOFT), ("ECE, thresholded label", _HARD))):
+        face = "white" if m else style["color"]
         ax.plot(
-            result.k, overall[_CLOSED, m], color=color, marker=marker, linestyle=line,
-            markerfacecolor="white" if m else color, label=name, clip_on=False,
-        )  # fmt: skip
-    ax.plot(
-        result.k[1], overall[_OPEN, 0, 1], marker="o", color=_SOFT, markerfacecolor="white",
-        linestyle="",
-    )  # fmt: skip
-    ax.annotate(
-        "as printed", (result.k[1], overall[_OPEN, 0, 1]), xytext=(7, 0),
-        textcoords="offset points", fontsize=9, color="0.3", va="center",
-    )  # fmt: skip
+            result.k, overall[_CLOSED, m], **style, markerfacecolor=face, label=name, clip_on=False
+        )
+    printed = result.k[1], overall[_OPEN, 0, 1]
+    ax.plot(*printed, **_SOFT | {"linestyle": ""}, markerfacecolor="white")
+    _note(ax, "as printed", printed, (7, 0), color="0.3", va="center")
     ax.set(
         xscale="log", xlabel="steepness k of the posterior", ylim=(0.3, 1.02),
         ylabel="pairs in the claimed order",
@@ -129,23 +112,25 @@ def confidently_wrong(spread: Spread, outcomes: Outcomes) -> Figure:
     ax = figure.subplots()
     n = np.array(spread.n)
     mean, std = spread.mean[_CLOSED, 1, 0], spread.std[_CLOSED, 1, 0]
-    ax.fill_between(n, mean - 2 * std, mean + 2 * std, color=_HARD, alpha=0.25, linewidth=0)
-    ax.plot(n, mean, color=_HARD, marker="s", linestyle="--")
-    ax.annotate("ECE, thresholded label\n(mean and 2 standard deviations)",
-                (n[2], mean[2]), xytext=(0, 14), textcoords="offset points", ha="center",
-                va="bottom", fontsize=9)  # fmt: skip
+    low, high, color = mean - 2 * std, mean + 2 * std, _HARD["color"]
+    ax.fill_between(n, low, high, color=color, alpha=0.25, linewidth=0)
+    ax.plot(n, mean, **_HARD)
+    text = "ECE, thresholded label\n(mean and 2 standard deviations)"
+    _note(ax, text, (n[2], mean[2]), (0, 14), ha="center", va="bottom")
     ax.plot(outcomes.n, outcomes.drawn, color=GREEN, marker="D", linestyle="-.")
-    ax.annotate("ECE, outcomes drawn with\nthe posterior probability",
-                (outcomes.n[2], outcomes.drawn[2]), xytext=(0, 8), textcoords="offset points",
-                ha="left", va="bottom", fontsize=9)  # fmt: skip
-    ax.plot(n, spread.mean[_CLOSED, 0, 0], color=_SOFT, marker="o", clip_on=False)
-    ax.annotate("SMECE: exactly 0", (n[0], 0), xytext=(4, 5), textcoords="offset points",
-                fontsize=9)  # fmt: skip
+    text = "ECE, outcomes drawn with\nthe posterior probability"
+    _note(ax, text, (outcomes.n[2], outcomes.drawn[2]), (0, 8), ha="left", va="bottom")
+    ax.plot(n, spread.mean[_CLOSED, 0, 0], **_SOFT, clip_on=False)
+    _note(ax, "SMECE: exactly 0", (n[0], 0), (4, 5))
     ax.set(xscale="log", xlabel="sample size n", ylabel="error of the perfect model",
            ylim=(0, 0.16))  # fmt: skip
     _plain_ticks(ax, spread.n)
     bare(ax)
     return figure
+
+
+def _note(ax: Axes, text: str, at: Any, away: tuple[float, float], **options: Any) -> None:
+    ax.annotate(text, at, xytext=away, textcoords="offset points", fontsize=9, **options)
 
 
 def _plain_ticks(ax: Axes, values: Any) -> None:

@@ -111,10 +111,6 @@ class Gaussians:
         """Draw inputs uniformly from (-3, 3), as the paper does for any classes."""
         return rng.uniform(-HALF_WIDTH, HALF_WIDTH, n)
 
-    def draw_mixture(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw inputs from the two classes."""
-        return rng.normal(np.where(rng.random(n) < 0.5, self.mu, -self.mu), self.sigma)
-
 
 @dataclass(frozen=True)
 class Mixture:

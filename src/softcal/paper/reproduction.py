@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from importlib.resources import files
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,14 +130,9 @@ def compare(results: Experiments) -> list[Cell]:
     ]
 
 
-def limits(k: float, *, last_bin_closed: bool = True) -> FloatArray:
+def limits(k: float) -> FloatArray:
     """Return the limits of both metrics for the five models, shape (2, 5)."""
-    return np.array(
-        [
-            [limit(model, k, last_bin_closed=last_bin_closed) for model in MODELS]
-            for limit in (limit_smece, limit_ece)
-        ]
-    )
+    return np.array([[limit(model, k) for model in MODELS] for limit in (limit_smece, limit_ece)])
 
 
 def limit_accuracy(k: float) -> FloatArray:
@@ -146,68 +142,57 @@ def limit_accuracy(k: float) -> FloatArray:
     return accuracy
 
 
-def _cell(
-    place: tuple[str, str, str],
-    printed: float,
-    ours: FloatArray,
-    limit: float | None,
-    decimals: int,
-) -> Cell:
-    """Return a cell from our numbers under both readings of the last bin, as in `READINGS`."""
-    literal, closed = (float(value) for value in ours)
-    return Cell(*place, printed, literal, closed, limit, decimals)
+def _scores() -> Iterator[tuple[int, str, int, str]]:
+    """Yield the number and name of each metric, with those of each model."""
+    for (m, metric), (j, model) in product(enumerate(METRICS), enumerate(MODELS)):
+        yield m, metric, j, model
 
 
 def _cells_1(result: Ranking, printed: dict[str, Any]) -> Iterator[Cell]:
-    limit = Ranking(result.k, 0, np.stack([limits(result.k)] * 2))
-    for m, metric in enumerate(METRICS):
-        name = metric.upper()
-        for j, model in enumerate(MODELS):
-            value, rank = float(limit.value[1, m, j]), float(limit.rank[1, m, j])
-            figures = printed[model]
-            place = ("experiment_1", model, name)
-            yield _cell(place, figures[metric], result.value[:, m, j], value, 4)
-            place = ("experiment_1", model, f"{name} rank")
-            yield _cell(place, figures[f"{metric}_rank"], result.rank[:, m, j], rank, 0)
+    exact = Ranking(result.k, 0, limits(result.k))
+    for m, metric, j, model in _scores():
+        name, figures = metric.upper(), printed[model]
+        ours, closed = result.value[:, m, j].tolist()
+        limit = float(exact.value[m, j])
+        yield Cell("experiment_1", model, name, figures[metric], ours, closed, limit, 4)
+        ours, closed = result.rank[:, m, j].tolist()
+        name, figure, limit = f"{name} rank", figures[f"{metric}_rank"], float(exact.rank[m, j])
+        yield Cell("experiment_1", model, name, figure, ours, closed, limit, 0)
 
 
 def _cells_2(result: Sweep, printed: dict[str, Any]) -> Iterator[Cell]:
     for i, k in enumerate(result.k):
-        limit = limits(k)
-        for m, metric in enumerate(METRICS):
-            for j, model in enumerate(MODELS):
-                place = ("experiment_2", f"{metric.upper()} {model}", f"k={k:g}")
-                figure = printed[metric][model][i]
-                yield _cell(place, figure, result.value[:, m, j, i], float(limit[m, j]), 4)
+        limit = limits(k).tolist()
+        for m, metric, j, model in _scores():
+            row, figure = f"{metric.upper()} {model}", printed[metric][model][i]
+            ours, closed = result.value[:, m, j, i].tolist()
+            yield Cell("experiment_2", row, f"k={k:g}", figure, ours, closed, limit[m][j], 4)
 
 
 def _cells_3(result: PairAccuracy, printed: dict[str, Any]) -> Iterator[Cell]:
     for i, k in enumerate(result.k):
-        limit = limit_accuracy(k).mean(axis=-1)
+        limit = limit_accuracy(k).mean(axis=-1).tolist()
         for m, metric in enumerate(METRICS):
-            place = ("experiment_3", metric.upper(), f"k={k:g}")
-            figure = printed["overall_accuracy"][metric][i]
-            yield _cell(place, figure, result.overall[:, m, i], float(limit[m]), 3)
-    at_2 = result.k.index(2.0)
-    limit = limit_accuracy(2.0)
-    for q, pair in enumerate(PAIRS):
-        for m, metric in enumerate(METRICS):
-            place = ("experiment_3_pairs", pair, metric.upper())
-            figure = printed["pair_accuracy_at_k_2"][pair][metric]
-            yield _cell(place, figure, result.value[:, m, q, at_2], float(limit[m, q]), 3)
+            row, figure = metric.upper(), printed["overall_accuracy"][metric][i]
+            ours, closed = result.overall[:, m, i].tolist()
+            yield Cell("experiment_3", row, f"k={k:g}", figure, ours, closed, limit[m], 3)
+    at_2, limit = result.k.index(2.0), limit_accuracy(2.0).tolist()
+    for (q, pair), (m, metric) in product(enumerate(PAIRS), enumerate(METRICS)):
+        column, figure = metric.upper(), printed["pair_accuracy_at_k_2"][pair][metric]
+        ours, closed = result.value[:, m, q, at_2].tolist()
+        yield Cell("experiment_3_pairs", pair, column, figure, ours, closed, limit[m][q], 3)
 
 
 def _cells_4(result: Spread, printed: dict[str, Any]) -> Iterator[Cell]:
-    limit = limits(result.k)
+    limit = limits(result.k).tolist()
     for i, n in enumerate(result.n):
-        for m, metric in enumerate(METRICS):
-            for j, model in enumerate(MODELS):
-                mean, std = printed[f"{metric}_mean_std"][model][i]
-                row = f"{metric.upper()} {model}"
-                place = ("experiment_4", row, f"n={n} mean")
-                yield _cell(place, mean, result.mean[:, m, j, i], float(limit[m, j]), 4)
-                place = ("experiment_4", row, f"n={n} std")
-                yield _cell(place, std, result.std[:, m, j, i], None, 4)
+        for m, metric, j, model in _scores():
+            row, (mean, std) = f"{metric.upper()} {model}", printed[f"{metric}_mean_std"][model][i]
+            ours, closed = result.mean[:, m, j, i].tolist()
+            column = f"n={n} mean"
+            yield Cell("experiment_4", row, column, mean, ours, closed, limit[m][j], 4)
+            ours, closed = result.std[:, m, j, i].tolist()
+            yield Cell("experiment_4", row, f"n={n} std", std, ours, closed, None, 4)
 
 
 def errata(results: Experiments, cells: list[Cell], outcomes: Outcomes) -> list[dict[str, Any]]:
@@ -370,7 +355,7 @@ class Report:
             table: tuple(_as_row(cell) for cell in self.cells if cell.table == table)
             for table in TABLES
         }
-        outcomes, votes, dimensions = self.outcomes, self.votes, self.dimensions
+        outcomes = self.outcomes
         return found | {
             "experiment_5": _rows(
                 n=outcomes.n, ece_drawn=outcomes.drawn, ece_thresholded=outcomes.thresholded
@@ -380,16 +365,8 @@ class Report:
                 worth=outcomes.worth.values(),
                 worth_simulated=outcomes.worth_simulated.values(),
             ),
-            "experiment_6": _rows(
-                votes=votes.votes, ece_majority=votes.ece_majority, smece_share=votes.smece_share
-            ),
-            "experiment_7": _rows(
-                d=dimensions.d,
-                smece_true=dimensions.smece_true,
-                ece_true=dimensions.ece_true,
-                smece_linear=dimensions.smece_linear,
-                ece_linear=dimensions.ece_linear,
-            ),
+            "experiment_6": _rows(**_columns(self.votes)),
+            "experiment_7": _rows(**_columns(self.dimensions)),
         }
 
     def write(self, folder: Path) -> None:
@@ -447,6 +424,10 @@ def _rows(**columns: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     return tuple(
         dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
     )
+
+
+def _columns(result: VoteScores | Dimensions) -> dict[str, Any]:
+    return {name: value for name, value in vars(result).items() if name != "n"}
 
 
 def _plain(result: Outcomes | VoteScores | Dimensions) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -25,7 +25,7 @@ from softcal.inference.intervals import (
     soft_sign,
 )
 from softcal.table.build import tables_of_models
-from softcal.table.kernel import Sums
+from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.owners import SharedByRaters, positive
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def _refuse_bad_pilot(rel: Reliability) -> None:
         )
         raise InputError(message)
     s = rel.sums
-    if rel.n < FEWEST_ITEMS:
-        refuse_small_pilot(rel.n)
+    _refuse_small_pilot(rel.n)
     if (s.weight != s.count).any():
         message = "a pilot must have no weights: build it without them."
         raise InputError(message)
@@ -86,13 +85,13 @@ def _refuse_bad_pilot(rel: Reliability) -> None:
         raise InputError(message)
 
 
-def refuse_small_pilot(n: int) -> NoReturn:
-    """Raise if a pilot has too few items."""
-    message = (
-        f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State smece "
-        "and label_spread instead (--smece X --label-spread X)."
-    )
-    raise InputError(message)
+def _refuse_small_pilot(n: int) -> None:
+    if n < FEWEST_ITEMS:
+        message = (
+            f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State smece "
+            "and label_spread instead (--smece X --label-spread X)."
+        )
+        raise InputError(message)
 
 
 MOST_ITEMS = 10**9
@@ -308,7 +307,7 @@ class Assumptions:
         0.0133
         """
         refuse_outside("level", level, 0, 1)
-        _refuse_bad_items(items)
+        _refuse_other_numbers("items", items, FEWEST_ITEMS, MOST_ITEMS)
         allowed = allowed_votes(self, votes)
         return mean_half_width(self, items, allowed, level, allowed_raters(self, raters, allowed))
 
@@ -355,32 +354,21 @@ def fixed_draws(n_bins: int) -> FloatArray:
 def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) -> Sums:
     """Return the sums of tables of n items: the given residuals, and the means of other sums."""
     square = residual_var(a, votes)
-
-    def each(per_item: FloatArray) -> FloatArray:
-        return np.broadcast_to(items * per_item, residual.shape)
-
+    per_item = {
+        **dict.fromkeys(("count", "weight", "weight_sq"), a.share),
+        **dict.fromkeys(("residual_sq", "residual_var"), square),
+        "prob_var": a.prob_var,
+        "repeated": a.share * (votes > 1),
+        "vote_floor": a.prob_var / (votes or math.inf),
+        "outcome_prob_var": a.outcome_prob_var,
+        "outcome_residual_var": a.outcome_residual_var,
+    }
+    sums = dict.fromkeys(SUM_NAMES, np.zeros(residual.shape))
+    sums |= {name: np.broadcast_to(items * x, residual.shape) for name, x in per_item.items()}
+    # Only the sign of `label_var` matters: whether there are soft labels.
     soft = votes == 0 or (votes > 1 and bool(a.vote_var.any()))
-    zeros = np.zeros(residual.shape)
-    return Sums(
-        count=each(a.share),  # type: ignore[arg-type]  # expected, so not whole
-        weight=each(a.share),
-        weight_sq=each(a.share),
-        label=each(a.prob) - residual,
-        residual=residual,
-        residual_sq=each(square),
-        residual_var=each(square),
-        prob_var=each(a.prob_var),
-        label_var=zeros + soft,  # only its sign matters: whether there are soft labels
-        votes=zeros,
-        repeated=each(a.share) if votes > 1 else zeros,
-        vote_floor=each(a.prob_var / votes) if votes else zeros,
-        vote_noise=zeros,
-        hard_residual=zeros,
-        hard_residual_sq=zeros,
-        hard_residual_var=zeros,
-        outcome_prob_var=each(a.outcome_prob_var),
-        outcome_residual_var=each(a.outcome_residual_var),
-    )
+    sums |= {"residual": residual, "label": items * a.prob - residual}
+    return Sums(**sums | {"label_var": np.full(residual.shape, float(soft))})
 
 
 def residual_var(a: Assumptions, votes: int) -> FloatArray:
@@ -432,12 +420,8 @@ def mean_half_width(
 
 def allowed_votes(a: Assumptions, votes: int) -> int:
     """Validate `votes` against the assumptions and return it."""
-    _refuse_no_integer("votes", votes)
-    if a.fixed_votes is None:
-        if not 1 <= votes <= MOST_VOTES:
-            message = f"votes must be between 1 and {MOST_VOTES}: got {votes}."
-            raise InputError(message)
-    elif votes != a.fixed_votes:
+    _refuse_other_numbers("votes", votes, 1 if a.fixed_votes is None else 0, MOST_VOTES)
+    if a.fixed_votes not in (None, votes):
         why = (
             "1: a pilot with one vote per item does not show the effect of more votes. Build a "
             "pilot with two or more votes on some items"
@@ -449,17 +433,13 @@ def allowed_votes(a: Assumptions, votes: int) -> int:
     return int(votes)
 
 
-def _refuse_bad_items(items: int) -> None:
-    _refuse_no_integer("items", items)
-    if not FEWEST_ITEMS <= items <= MOST_ITEMS:
-        message = f"items must be between {FEWEST_ITEMS} and {MOST_ITEMS:,}: got {items}."
-        raise InputError(message)
-
-
-def _refuse_no_integer(name: str, value: object) -> None:
+def _refuse_other_numbers(name: str, value: int, low: int, high: int) -> None:
     if not is_whole(value):
         message = f"{name} must be a whole number: got {value!r:.60}."
         raise InputTypeError(message)
+    if not low <= value <= high:
+        message = f"{name} must be between {low} and {high:,}: got {value}."
+        raise InputError(message)
 
 
 def refuse_outside(
@@ -514,8 +494,7 @@ def pilot_correlation(
     0.75
     """
     joint = tables_of_models(y_true, y_prob, bins=bins).pair(*y_prob)
-    if joint.n < FEWEST_ITEMS:
-        refuse_small_pilot(joint.n)
+    _refuse_small_pilot(joint.n)
     return correlation_of(joint)
 
 
@@ -565,23 +544,18 @@ def power_of_difference(
     root = math.sqrt(items)
     residual_w = items * worse.gap + root * own * scale_w
     residual_b = items * better.gap + root * (own @ shared + other @ rest.T) * scale_b
+    sums_w = future_sums(worse, items, votes, residual_w)
+    sums_b = future_sums(better, items, votes, residual_b)
+    # Each model expects the events of the pilot, whatever gaps are assumed. Otherwise more events
+    # than expected would bound SMECE below, although no gap shows it.
     sums_w, sums_b = (
-        _expecting_its_events(future_sums(x, items, votes, residual))
-        for x, residual in ((worse, residual_w), (better, residual_b))
+        replace(x, prob_var=np.maximum(x.prob_var, x.residual_var)) for x in (sums_w, sums_b)
     )
     cross = items * scale_w[:, None] * shared * scale_b
     family = DifferenceIntervals(sums_w, sums_b, cross, np.asarray(items))
     low, _ = family.limits(1 - level)
     mean, spread = float(low.mean()), float(low.std())
     return float(ndtr(mean / spread)) if spread > 0 else float(mean > 0)
-
-
-def _expecting_its_events(sums: Sums) -> Sums:
-    """Return sums whose models expect the events of the pilot, whatever gaps are assumed.
-
-    Otherwise more events than expected would bound SMECE below, although no gap shows it.
-    """
-    return replace(sums, prob_var=np.maximum(sums.prob_var, sums.residual_var))
 
 
 def _shared(

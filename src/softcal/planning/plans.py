@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -153,23 +154,18 @@ def plan(
     >>> plan(assumptions, half_width=0.02, item_cost=10).votes
     9
     """
-    _refuse_others(assumptions)
+    study = _Study(assumptions, level, votes, item_cost, vote_cost)
     refuse_outside("half_width", half_width, 0, 1)
-    refuse_outside("level", level, 0, 1)
-    costs = _Costs.of(item_cost, vote_cost)
 
     def width(n: int, m: int) -> float:
         return mean_half_width(assumptions, n, m, level, allowed_raters(assumptions, raters, m))
 
-    n, m = _cheapest(
-        assumptions,
-        costs,
-        votes,
+    n, m = study.cheapest(
         lambda n, m: width(n, m) <= half_width,
         asked=f"half_width = {half_width:g}",
         remedy="a wider interval" if raters is None else "a wider interval, or for more raters",
     )
-    return Plan(n, m, costs.total(n, m), width(n, m), level)
+    return Plan(n, m, study.cost(n, m), width(n, m), level)
 
 
 def plan_budget(
@@ -204,24 +200,22 @@ def plan_budget(
     >>> found.items, found.votes, found.cost, round(found.half_width, 3)
     (555, 8, 9990.0, 0.019)
     """
-    _refuse_others(assumptions)
+    study = _Study(assumptions, level, votes, item_cost, vote_cost)
     refuse_outside("budget", budget, 0, math.inf)
-    refuse_outside("level", level, 0, 1)
-    costs = _Costs.of(item_cost, vote_cost)
 
     def half_width(m: int) -> float:
-        n = costs.items(budget, m)
+        n = study.items(budget, m)
         return mean_half_width(assumptions, n, m, level) if n >= FEWEST_ITEMS else math.inf
 
-    m = _cheapest_votes(assumptions, costs, votes, half_width)
-    n = costs.items(budget, m)
+    m = study.cheapest_votes(half_width)
+    n = study.items(budget, m)
     if n < FEWEST_ITEMS:
         message = (
             f"budget = {budget:g} buys {n} items, votes per item {m}: a plan needs at least "
-            f"{FEWEST_ITEMS} items, which cost {costs.total(FEWEST_ITEMS, m):g}."
+            f"{FEWEST_ITEMS} items, which cost {study.cost(FEWEST_ITEMS, m):g}."
         )
         raise InputError(message)
-    return Plan(n, m, costs.total(n, m), mean_half_width(assumptions, n, m, level), level)
+    return Plan(n, m, study.cost(n, m), half_width(m), level)
 
 
 def plan_difference(
@@ -271,13 +265,11 @@ def plan_difference(
     >>> found.items, round(found.power, 2)
     (434, 0.8)
     """
-    _refuse_others(assumptions)
+    study = _Study(assumptions, level, votes, item_cost, vote_cost)
     refuse_outside("difference", difference, 0, 1)
     refuse_outside("correlation", correlation, -1, 1)
     refuse_outside("power", power, 0, 1)
-    refuse_outside("level", level, 0, 1)
     refuse_many_bins(assumptions.gap.size)
-    costs = _Costs.of(item_cost, vote_cost)
     low, high = assumptions.smece_low, assumptions.smece
     ends = [assumptions] if low is None else [assumptions, assumptions.with_smece(min(low, high))]
     pairs = [(better, better.with_smece(better.smece + difference)) for better in ends]
@@ -285,109 +277,96 @@ def plan_difference(
     def powers(n: int, m: int) -> list[float]:
         return [power_of_difference(*pair, correlation, n, m, level) for pair in pairs]
 
-    n, m = _cheapest(
-        assumptions,
-        costs,
-        votes,
+    n, m = study.cheapest(
         lambda n, m: min(powers(n, m)) >= power,
         asked=f"difference = {difference:g}",
         remedy="a larger difference",
     )
     found = powers(n, m)
     return DifferencePlan(
-        n, m, costs.total(n, m), min(found), difference, level, max(found), ends[-1].smece, high
+        n, m, study.cost(n, m), min(found), difference, level, max(found), ends[-1].smece, high
     )  # fmt: skip
 
 
-# The search
-
-
-def _refuse_others(assumptions: object) -> None:
-    if not isinstance(assumptions, Assumptions):
-        message = (
-            f"assumptions must be Assumptions: got {type(assumptions).__name__}. Make them with "
-            "Assumptions.from_pilot or Assumptions.stated."
-        )
-        raise InputTypeError(message)
-
-
 @dataclass(frozen=True)
-class _Costs:
-    item: float
-    vote: float
+class _Study:
+    """What is known about a study before its numbers of items and votes are."""
 
-    @staticmethod
-    def of(item_cost: float, vote_cost: float) -> _Costs:
-        refuse_outside("item_cost", item_cost, 0, math.inf, closed=True)
-        refuse_outside("vote_cost", vote_cost, 0, math.inf, closed=True)
-        return _Costs(float(item_cost), float(vote_cost))
+    assumptions: Assumptions
+    level: float
+    votes: int | None
+    item_cost: float
+    vote_cost: float
 
-    def total(self, items: int, votes: int) -> float:
-        return items * (self.item + votes * self.vote)
+    def __post_init__(self) -> None:
+        if not isinstance(self.assumptions, Assumptions):
+            message = (
+                f"assumptions must be Assumptions: got {type(self.assumptions).__name__}. Make "
+                "them with Assumptions.from_pilot or Assumptions.stated."
+            )
+            raise InputTypeError(message)
+        refuse_outside("level", self.level, 0, 1)
+        refuse_outside("item_cost", self.item_cost, 0, math.inf, closed=True)
+        refuse_outside("vote_cost", self.vote_cost, 0, math.inf, closed=True)
+
+    def cost(self, items: int, votes: int) -> float:
+        return items * (float(self.item_cost) + votes * float(self.vote_cost))
 
     def items(self, budget: float, votes: int) -> int:
         """Return the number of items a budget allows, never one too many by rounding."""
-        each = self.item + votes * self.vote
+        each = self.cost(1, votes)
         if each <= 0:
             message = "a budget needs costs: the cost of an item or of a vote must be above 0."
             raise InputError(message)
         n = int(min(budget / each, MOST_ITEMS))
-        return n - 1 if self.total(n, votes) > budget else n
+        return n - 1 if self.cost(n, votes) > budget else n
 
+    def cheapest(
+        self, enough: Callable[[int, int], bool], *, asked: str, remedy: str
+    ) -> tuple[int, int]:
+        """Find the cheapest numbers of items and votes that are enough."""
 
-def _cheapest(
-    a: Assumptions,
-    costs: _Costs,
-    votes: int | None,
-    enough: Callable[[int, int], bool],
-    *,
-    asked: str,
-    remedy: str,
-) -> tuple[int, int]:
-    """Find the cheapest numbers of items and votes that are enough."""
+        @cache
+        def items(m: int) -> int:
+            return _fewest(lambda n: enough(n, m))
 
-    @cache
-    def items(m: int) -> int:
-        return _fewest(lambda n: enough(n, m))
+        m = self.cheapest_votes(lambda m: self.cost(items(m), m))
+        if items(m) > MOST_ITEMS:
+            message = (
+                f"{asked} needs more than {MOST_ITEMS:,} items, votes per item {m}. Ask for "
+                f"{remedy}."
+            )
+            raise InputError(message)
+        return items(m), m
 
-    m = _cheapest_votes(a, costs, votes, lambda m: costs.total(items(m), m))
-    if items(m) > MOST_ITEMS:
-        message = (
-            f"{asked} needs more than {MOST_ITEMS:,} items, votes per item {m}. Ask for {remedy}."
-        )
-        raise InputError(message)
-    return items(m), m
+    def cheapest_votes(self, price: Callable[[int], float]) -> int:
+        """Search for the cheapest number of votes, starting from that of the formula."""
+        if self.votes is not None:
+            return allowed_votes(self.assumptions, self.votes)
+        if self.assumptions.fixed_votes is not None:
+            return self.assumptions.fixed_votes
+        if self.vote_cost == 0:
+            message = (
+                "votes that cost nothing have no best number: set it, or a cost per vote above 0."
+            )
+            raise InputError(message)
+        price = cache(price)
+        found, best = self._formula_votes(), 0
+        while found != best:
+            best = found
+            near = {best // 2, *range(best - 2, best + 3), 2 * best}
+            around = sorted(m for m in near if 1 <= m <= MOST_VOTES)
+            found = min(around, key=price)
+        return best
 
-
-def _cheapest_votes(
-    a: Assumptions, costs: _Costs, votes: int | None, price: Callable[[int], float]
-) -> int:
-    """Search for the cheapest number of votes, starting from that of the formula."""
-    if votes is not None:
-        return allowed_votes(a, votes)
-    if a.fixed_votes is not None:
-        return a.fixed_votes
-    if costs.vote == 0:
-        message = "votes that cost nothing have no best number: set it, or a cost per vote above 0."
-        raise InputError(message)
-    price = cache(price)
-    best = _formula_votes(a, costs)
-    while True:
-        near = {best + step for step in (-2, -1, 1, 2)} | {best // 2, 2 * best}
-        around = sorted(m for m in near | {best} if 1 <= m <= MOST_VOTES)
-        found = min(around, key=lambda m: (price(m), m))
-        if found == best:
-            return best
-        best = found
-
-
-def _formula_votes(a: Assumptions, costs: _Costs) -> int:
-    item = float(a.item_var.sum()) - a.smece**2
-    vote = float(a.vote_var.sum())
-    if item <= 0:
-        return MOST_VOTES if costs.item > 0 and vote > 0 else 1
-    best = math.sqrt(vote / item * costs.item / costs.vote)  # infinite if items hardly differ
-    return round(min(max(1.0, best), MOST_VOTES))
+    def _formula_votes(self) -> int:
+        a = self.assumptions
+        item, vote = float(a.item_var.sum()) - a.smece**2, float(a.vote_var.sum())
+        if item <= 0:
+            return MOST_VOTES if self.item_cost > 0 and vote > 0 else 1
+        # Infinite if items hardly differ.
+        best = math.sqrt(vote / item * self.item_cost / self.vote_cost)
+        return round(min(max(1.0, best), MOST_VOTES))
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:
@@ -395,10 +374,5 @@ def _fewest(enough: Callable[[int], bool]) -> int:
     too_few, plenty = FEWEST_ITEMS - 1, FEWEST_ITEMS
     while plenty <= MOST_ITEMS and not enough(plenty):
         too_few, plenty = plenty, plenty * 4
-    if plenty > MOST_ITEMS and not enough(MOST_ITEMS):
-        return MOST_ITEMS + 1
-    plenty = min(plenty, MOST_ITEMS)
-    while plenty - too_few > 1:
-        middle = (too_few + plenty) // 2
-        too_few, plenty = (too_few, middle) if enough(middle) else (middle, plenty)
-    return plenty
+    between = range(too_few + 1, min(plenty, MOST_ITEMS + 1))
+    return between.start + bisect_left(between, x=True, key=enough)

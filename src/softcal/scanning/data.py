@@ -169,14 +169,14 @@ class Counts(_Stated):
     Examples
     --------
     >>> Counts(["no", "yes"])
-    Counts(columns=['no', 'yes'])
+    Counts(columns=('no', 'yes'))
     """
 
     columns: str | Sequence[str]
     positive: str | None = None
 
     def __post_init__(self) -> None:
-        _refuse_names("columns", self.columns)
+        object.__setattr__(self, "columns", _names("columns", self.columns))
         if self.positive is not None:
             object.__setattr__(self, "positive", str(self.positive))
 
@@ -304,7 +304,9 @@ class Classes(_Stated):
     scale: Scale = "probability"
 
     def __post_init__(self) -> None:
-        _refuse_names("columns", self.columns)
+        object.__setattr__(self, "columns", _names("columns", self.columns))
+        if self.names is not None and not isinstance(self.names, str):
+            object.__setattr__(self, "names", tuple(self.names))
         _refuse_no_flag("ordered", self.ordered)
         _refuse_no_flag("counts", self.counts)
         _refuse_scale(self.scale)
@@ -429,6 +431,7 @@ class Data:
     pairs: bool = True
     drop_missing: bool = False
     date: str | None = None
+    keep_logits: bool = False  # whether predictions that are logits are read as they are
 
     @staticmethod
     def of(source: Any, **given: Any) -> Data:
@@ -597,14 +600,16 @@ def _refuse_name(what: str, name: object) -> None:
         raise InputTypeError(message)
 
 
-def _refuse_names(what: str, names: object) -> None:
+def _names(what: str, names: Any) -> str | tuple[str, ...]:
+    """Return a name, a pattern, or several names, of which the object can then be a key."""
     if isinstance(names, str):
-        return
+        return names
     if not isinstance(names, Sequence) or not names:
         message = f"{what} must name columns: got {names!r:.60}."
         raise InputTypeError(message)
     for name in names:
         _refuse_name(what, name)
+    return tuple(names)
 
 
 def _refuse_scale(scale: object) -> None:

@@ -13,6 +13,22 @@ _ANSWERS = (
 )  # fmt: skip
 
 
+def number_of(text: str, decimal: str = ".", *, percent: bool = False) -> float | None:
+    """Return the number that a text holds; None if it is not a number.
+
+    >>> number_of("50,5 %", ",", percent=True)
+    50.5
+    """
+    if percent:
+        text = text.rstrip().removesuffix("%")
+    if "_" in text or (decimal == "," and "." in text):  # Python would read 1_0 as 10
+        return None
+    try:
+        return float(text.replace(decimal, "."))
+    except ValueError:
+        return None
+
+
 def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> str:
     """Return a hint on how to read 0,5 or 63.7% or yes as a number; empty for an empty text.
 

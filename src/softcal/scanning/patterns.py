@@ -319,5 +319,3 @@ def _ordered(
             )
             raise InputError(message)
     return found.columns
-
-

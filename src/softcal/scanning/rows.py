@@ -14,6 +14,7 @@ from softcal._validation.rules import (
     CLASS_COUNT,
     HALF_STEP,
     LABEL,
+    LOGIT,
     MISFIT,
     MISSING,
     NO_VOTE,
@@ -22,7 +23,7 @@ from softcal._validation.rules import (
     WEIGHT,
     scaled_rules,
 )
-from softcal.exceptions import InputError, InputTypeError
+from softcal.exceptions import InputTypeError
 from softcal.scanning.checks import NOT_A_NUMBER, Check, status
 from softcal.scanning.data import Bounds, Column, Counts, Cut, Days, Shares
 from softcal.scanning.expressions import scaled, when
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data, Segment
     from softcal.scanning.ranges import Ranges
-    from softcal.scanning.source import Source
+    from softcal.scanning.source import Frame, Source
 
 
 class Uses:
@@ -126,9 +127,13 @@ def label_rows(label: Any, uses: Uses) -> LabelRows:
     raise InputTypeError(message)
 
 
-def scaled_check(name: str, scale: Scale, uses: Uses, option: str) -> tuple[Check, nw.Expr]:
+def scaled_check(
+    name: str, scale: Scale, uses: Uses, option: str, *, keep_logits: bool = False
+) -> tuple[Check, nw.Expr]:
     """Return the check of a column of numbers on a scale, and the probabilities."""
     x = uses.number(name, percent=scale == "percent")
+    if keep_logits and scale == "logit":
+        return Check(name, x, LOGIT), x
     rules = scaled_rules(LABEL if option == "label_scale" else UNIT, scale, option)
     return Check(name, x, rules), scaled(x, scale)
 
@@ -168,7 +173,9 @@ def _count_rows(columns: Any, positive: str | None, uses: Uses) -> LabelRows:
     total = sum(list(counts.values())[1:], next(iter(counts.values())))
     checks = [Check(name, x, CLASS_COUNT) for name, x in counts.items()]
     checks.append(Check(f"rows of {label}", total, (NO_VOTE,), shown="sums to {}"))
-    return LabelRows(label, checks, (counts[chosen] / total,), total, of_votes=label)
+    return LabelRows(
+        label, checks, (when(total >= 1, counts[chosen] / total, 0.0),), total, of_votes=label
+    )
 
 
 def _bound_rows(low: str, high: str, scale: Scale, uses: Uses) -> LabelRows:
@@ -207,19 +214,28 @@ class Roles(NamedTuple):
     source: Source
     uses: Sequence[Use]
     checks: list[Check]
-    rows: nw.LazyFrame[Any]
+    rows: Frame
     plain: dict[str, str] | None = None  # the column of each role, if no value is converted
 
 
 def in_roles(
-    uses: Uses, columns: dict[str, nw.Expr], checks: list[Check], *, drop: bool
+    uses: Uses,
+    columns: dict[str, nw.Expr],
+    checks: list[Check],
+    *,
+    drop: bool,
+    frame: Frame | None = None,
+    keep: nw.Expr | None = None,
 ) -> Roles:
-    """Return the rows with expressions as columns, and with their status."""
+    """Return the rows with expressions as columns, and with their status.
+
+    `frame` are the rows of the source if they are joined to others; `keep` chooses some of them.
+    """
     every = [*uses.texts, *checks]
     columns = {**columns, "status": status(every, drop=drop)}
-    rows = uses.source.frame(uses.all).select(
-        value.alias(name) for name, value in columns.items()
-    )
+    rows = uses.source.frame(uses.all) if frame is None else frame
+    rows = rows if keep is None else rows.filter(keep)
+    rows = rows.select(value.alias(name) for name, value in columns.items())
     return Roles(uses.source, uses.all, every, rows)
 
 
@@ -241,11 +257,3 @@ def common_columns(
         columns["group"] = uses.value(data.groups)
         checks.append(Check(data.groups, columns["group"], (MISSING,), names=True))
     return columns, checks
-
-
-def refuse_same(label: LabelRows, preds: Sequence[str]) -> None:
-    """Raise if a label is also a prediction."""
-    for name in preds:
-        if name in label.plain[:1] or name == label.name:
-            message = f"label and prediction must be different columns: both are {name!r}."
-            raise InputError(message)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
@@ -22,6 +23,9 @@ from softcal.scanning.data import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+Frame: TypeAlias = "nw.LazyFrame[Any]"
+"""Rows of any engine."""
 
 Kind: TypeAlias = Literal["number", "text", "list", "value"]
 """What a column holds: numbers or Booleans, text, lists, or other single values."""
@@ -67,7 +71,7 @@ class Source:
         """Return what a column holds."""
         raise NotImplementedError
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows."""
         raise NotImplementedError
 
@@ -93,6 +97,10 @@ class Source:
         """Return whether numbers of a column are parsed from text."""
         del name
         return False
+
+    def given(self, table: Any, con: Any) -> Frame:
+        """Give an Arrow table to the engine of the rows, so that both can be joined."""
+        return lazy(con.from_arrow(table))
 
     def refuse_unknown(self, name: str) -> None:
         """Raise if no column has a name, or several."""
@@ -130,6 +138,7 @@ class Here(Source):
         self.con, self._parts, self.names, self.place = con, list(parts), list(names), place
         self.decimal = "."
         self.hint_ = ""
+        self.plain: Callable[..., Iterator[Any]] | None = None  # reads numbers without DuckDB
         refuse_wide(len(self.names))
 
     @property
@@ -156,7 +165,9 @@ class Here(Source):
             return "list"
         if found.startswith(("VARCHAR", "ENUM")):
             return "text"
-        is_number = re.match(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DEC|BOOL", found)
+        is_number = re.match(
+            r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DEC|BOOL", found
+        )
         if found.startswith(("STRUCT", "MAP", "UNION")):
             message = f"{name} must hold single values: in {self.place} it holds {found:.100}."
             raise InputTypeError(message)
@@ -181,13 +192,23 @@ class Here(Source):
                 return int(found[0][0])
         return 0
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows."""
-        return nw.from_native(self._union(uses, numbered=False))
+        return lazy(self._union(uses, numbered=False))
 
-    def numbered(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def numbered(self, uses: Sequence[Use]) -> Frame:
         """Return the rows with their files and numbers, and with the texts of numbers."""
-        return nw.from_native(self._union(uses, numbered=True))
+        return lazy(self._union(uses, numbered=True))
+
+    def whole(self) -> Any:
+        """Return all columns as an Arrow table."""
+        found = self._union([Use(name, "value") for name in self.names], numbered=False)
+        return found.to_arrow_table().rename_columns(self.names)
+
+    def refuse_damaged(self) -> None:
+        """Raise if a file cannot be read to its end."""
+        for k in range(len(self._parts)):
+            answered(self, lambda k=k: self._parts[k].relation().aggregate("count(*)").fetchall())  # type: ignore[misc]
 
     def _union(self, uses: Sequence[Use], *, numbered: bool) -> Any:
         parts = [
@@ -317,16 +338,25 @@ class Engine(Source):
 
     con = None
 
-    def __init__(self, frame: nw.LazyFrame[Any]) -> None:
+    def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._schema = frame.collect_schema()
         self.names, self.place = list(self._schema.names()), "the frame"
         refuse_wide(len(self.names))
 
     @property
+    def implementation(self) -> Any:
+        """The engine."""
+        return self._frame.implementation
+
+    @property
     def is_here(self) -> bool:
         """Whether rows are cheap to stream into this process."""
-        return self._frame.implementation.is_duckdb() or self._frame.implementation.is_polars()
+        return bool(self.implementation.is_duckdb() or self.implementation.is_polars())
+
+    def given(self, table: Any, _con: Any) -> Frame:
+        """Give an Arrow table to the engine, so that both can be joined."""
+        return uploaded(table, self._frame)
 
     def kind(self, name: str) -> Kind:
         """Return what a column holds."""
@@ -349,18 +379,24 @@ class Engine(Source):
         first = self.frame([Use(name, "value")]).drop_nulls().head(1).collect().to_arrow().column(0)
         return len(first[0]) if len(first) else 0
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows. In Spark, names are quoted, because a dot in them has a meaning."""
         if is_spark(self._frame):
             quoted = [f"`{use.name.replace('`', '``')}`" for use in uses]
             chosen = self._frame.to_native().select(*quoted)
-            return nw.from_native(chosen.toDF(*(f"c{k}" for k in range(len(uses)))))
+            return lazy(chosen.toDF(*(f"c{k}" for k in range(len(uses)))))
         return self._frame.select(nw.col(use.name).alias(f"c{k}") for k, use in enumerate(uses))
 
 
-def is_spark(frame: nw.LazyFrame[Any]) -> bool:
+def lazy(native: Any) -> Frame:
+    """Return rows of an engine as a lazy frame."""
+    found: Frame = nw.from_native(native)
+    return found
+
+
+def is_spark(frame: Frame) -> bool:
     """Return whether Spark has the rows."""
-    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
+    return bool(frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect())
 
 
 def opened(source: Any, con: Any) -> Source:
@@ -379,6 +415,14 @@ def opened(source: Any, con: Any) -> Source:
     if isinstance(frame, nw.DataFrame):
         return Table(con, frame)
     return _stream(source, con)
+
+
+def opened_to_join(source: Any, con: Any) -> Source:
+    """Open a source whose rows are joined to others: a relation of another DuckDB is copied."""
+    found = opened(source, con)
+    if isinstance(found, Engine) and found.implementation.is_duckdb():
+        return _stream(nw.to_native(source, pass_through=True).to_arrow_reader(), con)
+    return found
 
 
 def are_paths(source: Any) -> bool:
@@ -430,14 +474,24 @@ class _Once(Here):
 
     def __init__(self, con: Any, reader: Any, names: Sequence[str]) -> None:
         self._reader = reader
+        self._name = f"stream_{next(_numbers)}"
         super().__init__(con, [Part(self._copied, _own(names))], names, "the frame")
 
     def _copied(self) -> Any:
         if self._reader is not None:
             reader, self._reader = self._reader, None
-            relation = self.con.from_arrow(reader)
-            relation.create("stream")
-        return self.con.table("stream")
+            self.con.from_arrow(reader).create(self._name)
+        return self.con.table(self._name)
+
+
+_numbers = count()
+
+
+def kept(rows: Frame, con: Any) -> Frame:
+    """Compute rows of DuckDB once: a temporary table, which may spill to disk."""
+    name = f"kept_{next(_numbers)}"
+    rows.to_native().create(name)
+    return lazy(con.table(name))
 
 
 def _reader(batches: Iterator[Any]) -> Any:
@@ -446,9 +500,11 @@ def _reader(batches: Iterator[Any]) -> Any:
 
     def tables() -> Iterator[Any]:
         for each in batches:
-            yield _table_of(each) if isinstance(each, Mapping) else nw.from_native(
-                each, eager_only=True
-            ).to_arrow()
+            yield (
+                _table_of(each)
+                if isinstance(each, Mapping)
+                else nw.from_native(each, eager_only=True).to_arrow()
+            )
 
     parts = tables()
     first = next(parts, None)
@@ -504,27 +560,25 @@ def quoted_text(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def uploaded(table: Any, like: nw.LazyFrame[Any], con: Any) -> nw.LazyFrame[Any]:
+def uploaded(table: Any, like: Frame) -> Frame:
     """Give an Arrow table to the engine of a frame, so that both can be joined."""
     kind = like.implementation
-    if kind.is_duckdb():
-        return nw.from_native(con.from_arrow(table))
     if kind.is_polars():
         import polars as pl
 
-        return nw.from_native(pl.from_arrow(table).lazy())  # type: ignore[union-attr]
+        return lazy(pl.from_arrow(table).lazy())  # type: ignore[union-attr]
     if kind.is_dask():
         import dask.dataframe as dd
 
-        return nw.from_native(dd.from_pandas(table.to_pandas(), npartitions=1))
+        return lazy(dd.from_pandas(table.to_pandas(), npartitions=1))  # type: ignore[no-untyped-call]
     if kind.is_ibis():
-        import ibis
+        import ibis  # type: ignore[import-untyped]
 
-        return nw.from_native(ibis.memtable(table))
-    return nw.from_native(like.to_native().sparkSession.createDataFrame(table))
+        return lazy(ibis.memtable(table))
+    return lazy(like.to_native().sparkSession.createDataFrame(table))
 
 
-def collected(frame: nw.LazyFrame[Any]) -> Any:
+def collected(frame: Frame) -> Any:
     """Bring the result of a query here, as an Arrow table."""
     native = frame.to_native()
     if hasattr(native, "toArrow"):  # Spark
@@ -534,7 +588,7 @@ def collected(frame: nw.LazyFrame[Any]) -> Any:
     return frame.collect().to_arrow()
 
 
-def batches(frame: nw.LazyFrame[Any], rows: int) -> Iterator[Any]:
+def batches(frame: Frame, rows: int) -> Iterator[Any]:
     """Stream the rows of an engine as Arrow batches."""
     native = frame.to_native()
     if frame.implementation.is_polars():
@@ -556,13 +610,13 @@ class ReadAgainError(Exception):
 def answered(source: Source, ask: Callable[[], Answer]) -> Answer:
     """Return the answer of a function that queries a source, and calls `frame` for each query."""
     while True:
-        with suppress(ReadAgainError), naming_the_place(source):
+        with suppress(ReadAgainError), explaining(source):
             return ask()
 
 
 @contextmanager
-def naming_the_place(source: Source) -> Iterator[None]:
-    """Raise DuckDB's errors about files as ours, and `ReadAgainError`; see `answered`."""
+def explaining(source: Source) -> Iterator[None]:
+    """Raise errors about files as ours, and `ReadAgainError`; see `answered`."""
     import duckdb
     import pyarrow as pa
 
@@ -570,9 +624,21 @@ def naming_the_place(source: Source) -> Iterator[None]:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # streams raise errors of Arrow
         source.explain(error)
-        text = " ".join(str(error).split())
-        raise InputError(f"cannot read {source.place}: {text:.300}") from error
+        with naming_the_place(source.place):
+            raise duckdb.Error(str(error)) from error
     source.refuse_changed()
+
+
+@contextmanager
+def naming_the_place(place: str) -> Iterator[None]:
+    """Raise DuckDB's errors about files as ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        text = " ".join(str(error).split())
+        raise InputError(f"cannot read {place}: {text:.300}") from error
 
 
 def text_hint() -> str:

@@ -7,7 +7,7 @@ therefore depends on the number of rows, not on the number of possible keys.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,10 +76,10 @@ class Block(NamedTuple):
         if not kept.all():
             keys, values = keys[:, kept], values[:, kept]
         if axis == "model" and self.is_of_pairs:
-            keys, values = self._rising(keys, values)
+            keys, values = self.rising(keys, values)
         return Sparse.of(keys, values)
 
-    def _rising(self, keys: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
+    def rising(self, keys: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
         """Put the model with the lower number first in each pair."""
         swapped = keys[0] > keys[1]
         twice = [k for k, own in enumerate(self.axes[1:]) if own == self.axes[k]]
@@ -158,7 +158,7 @@ class Sparse(NamedTuple):
         first = np.flatnonzero(np.append(True, new))
         return Sparse(keys[:, order[first]], np.add.reduceat(values[:, order], first, axis=1))
 
-    def where(self, chosen: npt.NDArray[np.bool_] | slice) -> Sparse:
+    def where(self, chosen: npt.NDArray[Any]) -> Sparse:
         """Return the chosen entries."""
         return Sparse(self.keys[:, chosen], self.values[:, chosen])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from softcal import _io
 from softcal._optional import naming_the_extra
 from softcal._validation.rules import LARGEST_VOTES, LARGEST_WEIGHT, SMALLEST_WEIGHT
 from softcal.bins import Bins
-from softcal.exceptions import InputError, InputTypeError, SoftcalError
+from softcal.exceptions import InputError, SoftcalError
 from softcal.table.blocks import BLOCKS, Block, Sparse
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.owners import MAX_GROUPS, anonymous, refuse_many_group_bins
@@ -24,10 +24,9 @@ from softcal.table.tableset import TOP, About, Axes, TableSet, thresholds
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from softcal._validation.inputs import FloatArray
-    from softcal.table.blocks import IntArray
     from softcal.table.reliability import Reliability
 
 FORMAT = "softcal.tables"
@@ -46,15 +45,13 @@ _SIGNED = re.compile(
 )
 _COUNTS = ("count", "differing", "infinite_a", "infinite_b", "infinite", "rows")
 _OF_SQUARES = ("product", "mixed", "mixed_a", "mixed_b", "square", "_sq")
-_OF_SEGMENTS = {"cross": "segment_cross", "losses": "segment_losses"}  # in 0.2, with groups
-_KEYS_OF_0_2 = {
-    "cross": ("first", "second", "target", "place", "pair_bin_a", "pair_bin_b"),
-    "losses": ("first", "second", "target", "place"),
-    "squares": ("model", "target", "segment", "bin_a", "bin_b"),
-    "rater_sums": ("model", "target", "cell", "rater", "bin"),
-    "vote_products": ("first", "second", "target", "cell", "pair_bin_a", "pair_bin_b"),
-    "rater_losses": ("first", "second", "target", "cell", "rater"),
-}
+_DAMAGES = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+
+# What softcal 0.2 named differently: parts of keys, and the blocks of a set with groups.
+_KEYS_OF_0_2 = {"first": "model_a", "second": "model_b", "place": "cell", "rater": "owner"}
+_BLOCKS_OF_0_2 = {"cross": "segment_cross", "losses": "segment_losses"}
 
 
 def save(tables: TableSet, path: str | os.PathLike[str]) -> None:
@@ -101,10 +98,11 @@ def load(path: str | os.PathLike[str]) -> TableSet:
         if start == b"PAR1":
             return _read_parquet(path)
         return _from_json(_io.read_json(path, "`softcal scan` or `TableSet.save`"))
-    except SoftcalError as error:
+    except (SoftcalError, *_DAMAGES) as error:
         if str(error).startswith(f"cannot read {path}"):
             raise
-        message = f"cannot read {path}: {error}"
+        damage = f"a part is missing or invalid: {error!s:.60}. The file is damaged."
+        message = f"cannot read {path}: {error if isinstance(error, SoftcalError) else damage}"
         raise InputError(message) from error
 
 
@@ -132,15 +130,12 @@ def is_saved_schema(schema: Any) -> bool:
     return _KEY in (schema.metadata or {})
 
 
-def set_of(models: Mapping[str, Reliability], label: str = "label") -> TableSet:
-    """Return the set of tables with the same bins and without groups and raters."""
-    bins = next(iter(models.values())).bins
-    parts = []
-    for m, rel in enumerate(models.values()):
-        filled = np.flatnonzero(rel.count)
-        values = np.array(list(rel.sums), dtype=np.float64)[:, filled]
-        parts.append(Sparse(np.array([np.zeros_like(filled), filled]), values).under(m, 0))
-    return TableSet(About(label), Axes(tuple(models), bins), {"tables": Sparse.added(parts)}, bins)
+def set_of(rel: Reliability) -> TableSet:
+    """Return the set of one table, without groups and raters, of a model named "model"."""
+    filled = np.flatnonzero(rel.count)
+    values = np.array(list(rel.sums), dtype=np.float64)[:, filled]
+    entries = Sparse(filled[None], values).under(0, 0, 0)
+    return TableSet(About("label"), Axes(("model",), rel.bins), {"tables": entries}, rel.bins)
 
 
 # Writing
@@ -192,11 +187,10 @@ def schema() -> dict[str, Any]:
         keys = dict.fromkeys(key_names(block), _list_of(count))
         sums = {f"sum_{each}": _list_of({"type": ["number", "null"]}) for each in block.sums}
         blocks[name] = _object(keys | sums, keys)
-    about = {key: kinds[kind] for key, kind in get_type_hints(About).items()}
     parts = {
         "format": {"const": FORMAT},
         "schema": {"const": SCHEMA},
-        **about,
+        **{key: kinds[kind] for key, kind in get_type_hints(About).items()},
         **of_axes,
         "blocks": _object(blocks, ["tables"]),
     }
@@ -252,9 +246,8 @@ def _arrays(blocks: Mapping[str, Sparse]) -> Iterator[Any]:
             yield f"{name} {keys.shape[1]}".encode()
             yield np.ascontiguousarray(keys, dtype="<i8")
             # One NaN, because there are many, and no -0, because sums that are all 0 are omitted.
-            yield np.ascontiguousarray(
-                np.where(np.isnan(values), np.inf, values) + 0.0, dtype="<f8"
-            )
+            known = np.where(np.isnan(values), np.inf, values) + 0.0
+            yield np.ascontiguousarray(known, dtype="<f8")
 
 
 def key_names(block: Block) -> tuple[str, ...]:
@@ -289,22 +282,19 @@ def _write_parquet(path: Path, tables: TableSet) -> None:
     for k, name in enumerate(axes.by):
         values = np.array([values[k] for values in axes.cell], dtype=object)
         columns[f"by_{name}"] = pa.array(values[cell], pa.string())
-    edges = axes.bin.edges
-    columns |= {"low": pa.array(edges[:-1][at]), "high": pa.array(edges[1:][at])}
-    columns |= {n: pa.array(row) for n, row in zip(SUM_NAMES, entries.values, strict=True)}
+    columns |= {"low": axes.bin.edges[at], "high": axes.bin.edges[at + 1]}
+    columns |= dict(zip(SUM_NAMES, entries.values, strict=True))
     columns["keys"] = _lists(pa, entries.keys)
     columns["values"] = pa.nulls(model.size, pa.list_(pa.float64()))
+    blocks = _in_order(tables.blocks)
     batches = [pa.table(columns)]
-    for name, each in _in_order(tables.blocks).items():
+    for name, each in blocks.items():
         if name != "tables":
             kind = pa.array([name] * each.keys.shape[1], pa.string())
             rest = {"kind": kind, "keys": _lists(pa, each.keys), "values": _lists(pa, each.values)}
             batches.append(pa.table(rest))
     whole = pa.concat_tables(batches, promote_options="default")
-    about = _about(tables) | {
-        "blocks": list(_in_order(tables.blocks)),
-        _io.CHECKSUM: _checksum(tables),
-    }
+    about = _about(tables) | {"blocks": list(blocks), _io.CHECKSUM: _checksum(tables)}
     named = json.dumps(about, allow_nan=False).encode()
     with _io.written_whole(path) as beside:
         pq.write_table(whole.replace_schema_metadata({_KEY: named}), beside)
@@ -322,69 +312,35 @@ def _lists(pa: Any, rows: Any) -> Any:
 
 def _from_json(saved: Any) -> TableSet:
     schema = _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
-    if schema < 3:
-        names = {"tables", "counts", "scores", *_KEYS_OF_0_2}
-        listed = {name: saved[name] for name in saved if name in names}
-        about = {key: value for key, value in saved.items() if key not in names}
-    else:
-        listed = saved.get("blocks")
-        about = {key: value for key, value in saved.items() if key != "blocks"}
-    if not isinstance(listed, dict) or "tables" not in listed:
-        message = "its tables are missing. The file is damaged."
-        raise InputError(message)
-    return _checked(about, {name: _read_block(name, each, schema) for name, each in listed.items()})
+    if schema < 3:  # blocks were not in an object of their own
+        of_0_2 = {name: each for name, each in saved.items() if isinstance(each, dict)}
+        saved = {name: saved[name] for name in saved if name not in of_0_2} | {"blocks": of_0_2}
+    about = {name: each for name, each in saved.items() if name != "blocks"}
+    listed = saved["blocks"].items()
+    return _checked(about, {name: _read_block(_block(name, about), each) for name, each in listed})
 
 
-def _block(name: str) -> Block:
-    if name not in BLOCKS:
-        message = f"its entries have an unknown kind, {name!r:.60}. The file is damaged."
-        raise InputError(message)
-    return BLOCKS[name]
+def _block(name: str, about: Mapping[str, Any]) -> Block:
+    """Return a declaration; in 0.2, one block had all scores of ordered classes."""
+    _require(name in BLOCKS, f"the kind {name!r:.40}")
+    block = BLOCKS[name]
+    if name == "scores" and about["schema"] < 3 and about.get("ordered") is True:
+        return block._replace(sums=(*block.sums, *BLOCKS["ordered_scores"].sums))
+    return block
 
 
-def _read_block(name: str, saved: Any, schema: int) -> Sparse:
-    """Validate and return the entries that `_listed` wrote."""
-    block = _block(name)
-    keys = key_names(block) if schema > 2 else _KEYS_OF_0_2.get(name, block.axes)
-    sums = block.sums
-    try:
-        if schema < 3 and name == "scores" and "sum_rows" in saved:
-            sums = (*sums, *BLOCKS["ordered_scores"].sums)
-        size = len(saved[keys[0]])
-        numbers = [_whole_numbers(saved[key], size) for key in keys]
-        values = [_numbers(saved.get(f"sum_{key}"), size) for key in sums]
-        unknown = set(saved) - {*keys, *(f"sum_{key}" for key in sums)}
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        message = (
-            f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
-        )
-        raise InputError(message) from error
-    if unknown:
-        message = f"its entries have an unknown part, {min(unknown)!r:.60}."
-        raise InputError(message)
-    return Sparse(np.array(numbers, dtype=np.int64).reshape(len(keys), size), np.array(values))
-
-
-def _whole_numbers(values: Any, size: int) -> IntArray:
-    if len(values) != size or not all(type(value) is int for value in values):
-        message = "keys must be whole numbers, one per entry"
-        raise ValueError(message)
-    return np.array(values, dtype=np.int64)
-
-
-def _numbers(values: Any, size: int) -> Any:
-    if values is None:
-        return np.zeros(size)
-    if len(values) != size or not all(
-        value is None or type(value) in (int, float) for value in values
-    ):
-        message = "sums must be numbers, one per entry"
-        raise ValueError(message)
-    found = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    if np.isinf(found).any():
-        message = "sums must be finite"
-        raise ValueError(message)
-    return found
+def _read_block(block: Block, saved: Mapping[str, Any]) -> Sparse:
+    """Return the entries that `_listed` wrote."""
+    columns = {_KEYS_OF_0_2.get(name, name): each for name, each in saved.items()}
+    keys = [columns.pop(name) for name in key_names(block)]
+    nothing = [0.0] * len(keys[0])
+    values = [columns.pop(f"sum_{name}", nothing) for name in block.sums]
+    _require(not columns, f"{min(columns, default='')!r:.40} is unknown")
+    _require({*map(len, keys + values)} == {len(nothing)}, "keys and sums, one per entry")
+    _require({type(each) for row in keys for each in row} <= {int}, "keys")
+    kinds = {type(each) for row in values for each in row}
+    _require(kinds <= {int, float, type(None)}, "sums")
+    return Sparse(np.array(keys, dtype=np.int64), np.array(values, dtype=np.float64))
 
 
 @naming_the_extra()
@@ -393,38 +349,27 @@ def _read_parquet(path: Path) -> TableSet:
 
     with _io.readable(path):
         whole = pq.read_table(path)
-    about = (whole.schema.metadata or {}).get(_KEY)
-    if about is None:
+    if not is_saved_schema(whole.schema):
         message = "it is a Parquet file of rows, not a saved set. Read it with softcal.scan."
         raise InputError(message)
-    try:
-        saved = json.loads(about)
-        schema = _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
-        kind = np.array(whole.column("kind").to_pylist(), dtype=object)
-        keys, values = (
-            whole.column("keys").combine_chunks(),
-            whole.column("values").combine_chunks(),
+    saved = json.loads(whole.schema.metadata[_KEY])
+    _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
+    kind = np.array(whole.column("kind").to_pylist(), dtype=object)
+    kind[kind == "table"] = "tables"
+    keys, values = (whole.column(name).combine_chunks() for name in ("keys", "values"))
+    blocks = {}
+    for name in {*kind, "tables", *saved.pop("blocks", ())}:
+        block, chosen = _block(name, saved), np.flatnonzero(kind == name)
+        numbers = np.array(keys.take(chosen).to_pylist(), dtype=np.int64)
+        if name == "tables":
+            sums = np.array([whole.column(each).to_numpy()[chosen] for each in SUM_NAMES])
+        else:
+            listed = np.array(values.take(chosen).to_pylist(), dtype=np.float64)
+            sums = listed.reshape(chosen.size, len(block.sums)).T
+        blocks[name] = Sparse(
+            numbers.reshape(chosen.size, len(block.axes)).T,
+            np.ascontiguousarray(sums, dtype=np.float64),  # sums of sums depend on it
         )
-        blocks = {}
-        for name in {*kind, "table", *saved.pop("blocks", ())} - {"tables"}:
-            chosen = np.flatnonzero(kind == name)
-            block = BLOCKS["tables"] if name == "table" else _block(name)
-            numbers = np.array(keys.take(chosen).to_pylist(), dtype=np.int64)
-            if name == "table":
-                sums = np.array([whole.column(each).to_numpy()[chosen] for each in SUM_NAMES])
-            else:
-                wide = name == "scores" and schema < 3 and saved.get("ordered") is True
-                width = len(block.sums) + (len(BLOCKS["ordered_scores"].sums) if wide else 0)
-                listed = np.array(values.take(chosen).to_pylist(), dtype=np.float64)
-                sums = listed.reshape(chosen.size, width).T
-            numbers = numbers.reshape(chosen.size, len(block.axes)).T
-            whole_sums = np.ascontiguousarray(sums, dtype=np.float64)  # sums of sums depend on it
-            blocks["tables" if name == "table" else name] = Sparse(numbers, whole_sums)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        message = (
-            f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
-        )
-        raise InputError(message) from error
     return _checked(saved, blocks)
 
 
@@ -433,161 +378,116 @@ def _checked(saved: dict[str, Any], blocks: dict[str, Sparse]) -> TableSet:
     _io.refuse_other_checksum(saved, _arrays(blocks))
     if saved["schema"] < 3:
         saved, blocks = _of_0_2(saved, blocks)
-    try:
-        texts = ("label_high", "weight", "votes", "date", "group", "rater")
-        numbers = ("rows_without_weight", "rows_dropped")
-        _require(type(saved["ordered"]) is bool, "ordered")
-        others: dict[str, Any] = {key: _maybe_text(saved.get(key)) for key in texts}
-        others |= {key: _maybe_whole(saved.get(key), key) for key in numbers}
-        about = About(
-            label=_text(saved["label"]),
-            ordered=saved["ordered"],
-            **others,
-        )
-        axes = _axes(saved, about)
-        bins = Bins.of(saved["bins"])
-        _require(np.isin(bins.edges, axes.bin.edges).all(), "bins")
-        pairs = axes.bin if axes.pair_bin is None else axes.pair_bin
-        _require(np.isin(pairs.edges, axes.bin.edges).all(), "pair_bins")
-        _require(about.group is None or "squares" in blocks or "group_sums" in blocks, "blocks")
-        _require((about.rater is None) == ("rater_sums" not in blocks), "blocks")
-    except (KeyError, TypeError, AttributeError, InputError, InputTypeError) as error:
-        message = f"a part is missing or invalid: {error!s:.100}. The file is damaged."
-        raise InputError(message) from error
+    about = About._make(saved.get(name) for name in About._fields)
+    for name, kind in get_type_hints(About).items():
+        _require(type(getattr(about, name)) in (get_args(kind) or (kind,)), name)
+    axes, bins = _axes(saved, about), Bins.of(saved["bins"])
+    _require(np.isin(bins.edges, axes.bin.edges).all(), "bins")
+    _require(np.isin((axes.pair_bin or axes.bin).edges, axes.bin.edges).all(), "pair_bins")
+    _require(about.group is None or {"squares", "group_sums"} & {*blocks}, "blocks")
+    _require((about.rater is None) == ("rater_sums" not in blocks), "blocks")
+    _require(frozenset() in axes.segment or not (axes.segment or "squares" in blocks), "segments")
     if about.group is not None:
         refuse_many_group_bins(len(axes.bin))
+    blocks = {name: _sorted(name, each, axes) for name, each in _in_order(blocks).items()}
     tables = blocks["tables"]
     for name, each in blocks.items():
-        _refuse_keys(name, each, axes)
-        _refuse_impossible(each, name, tables)
-    _refuse_tables(tables, axes.bin)
-    # Sort, because another program may have written the file.
-    blocks = {name: Sparse.of(*each) for name, each in _in_order(blocks).items()}
-    for name in ("group_sums", "rater_sums"):
-        if name in blocks:
-            _refuse_owners(blocks[name], blocks["tables"])
+        _refuse_sums(each, name, tables)
+    at = tables.keys[-1]
+    refuse_impossible(Sums(*tables.values), axes.bin.edges[at], axes.bin.edges[at + 1])
+    for name in {"group_sums", "rater_sums"} & {*blocks}:
+        _refuse_owners(blocks[name], tables)
     return TableSet(about, axes, blocks, bins)
 
 
 def _axes(saved: Mapping[str, Any], about: About) -> Axes:
-    targets = _texts(saved["targets"])
-    if about.ordered:
-        own = targets[1 : len(targets) // 2 + 1]
-        _require(targets == (TOP, *own, *thresholds(own)), "targets")
-    by = _texts(saved["by"])
-    cells = tuple(tuple(map(_maybe_text, cell)) for cell in saved["cells"])
-    _require(all(len(cell) == len(by) for cell in cells) and len({*cells}) == len(cells), "cells")
-    segments = tuple(
-        frozenset((_text(name), _maybe_text(value)) for name, value in each.items())
-        for each in saved["segments"]
-    )
-    _require(len({*segments}) == len(segments), "segments")
-    _require(not segments or frozenset() in segments, "segments")
-    owners = saved["owners"]
+    targets, by, owners = _names(saved["targets"]), _names(saved["by"]), saved["owners"]
+    own = targets[1 : len(targets) // 2 + 1]
+    _require(not about.ordered or targets == (TOP, *own, *thresholds(own)), "targets")
+    cells = _names(map(tuple, saved["cells"]), tuple)
+    _require(all(len(cell) == len(by) for cell in cells), "cells")
+    segments = _names((frozenset(each.items()) for each in saved["segments"]), frozenset)
+    values = [*(value for cell in cells for value in cell), *(v for s in segments for _, v in s)]
+    _require(all(value is None or type(value) is str for value in values), "cells")
     if about.rater is None:
         _require(type(owners) is int and 0 <= owners <= MAX_GROUPS, "owners")
-        owners = anonymous(owners)
-    grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
-    pair_bins = None if saved["pair_bins"] is None else Bins.of(saved["pair_bins"])
-    owners = owners if about.rater is None else _texts(owners)
-    return Axes(_texts(saved["models"]), grid, targets, by, cells, pair_bins, owners, segments)
+    return Axes(
+        _names(saved["models"]),
+        Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"]),
+        targets,
+        by,
+        cells,
+        None if saved["pair_bins"] is None else Bins.of(saved["pair_bins"]),
+        anonymous(owners) if about.rater is None else _names(owners),
+        segments,
+    )
+
+
+def _names(values: Iterable[Any], kind: type = str) -> tuple[Any, ...]:
+    """Return names, which must be different and of one kind."""
+    found = tuple(values)
+    _require({*map(type, found)} <= {kind} and len({*found}) == len(found), "names")
+    return found
 
 
 def _of_0_2(
     saved: dict[str, Any], blocks: dict[str, Sparse]
 ) -> tuple[dict[str, Any], dict[str, Sparse]]:
-    """Return the content of a file of softcal 0.2 as it is stored now."""
-    saved = {"ordered": False, **saved}
-    rater = saved.get("rater") is not None
-    saved["owners"] = saved.get("rater_names", []) if rater else 0
+    """Return the content of a file of softcal 0.2, which omitted empty blocks, as it is now."""
+    raters = saved.get("rater") is not None
+    filled: tuple[str, ...] = ()
     if saved.get("group") is not None:
-        blocks = {_OF_SEGMENTS.get(name, name): each for name, each in blocks.items()}
-        blocks = {"counts": BLOCKS["counts"].empty(), "squares": BLOCKS["squares"].empty()} | blocks
-        if not saved.get("segments"):
-            message = "its segments are missing. The file is damaged."
-            raise InputError(message)
-    if rater:
-        paired = ("vote_products", "rater_losses") if "losses" in blocks else ()
-        blocks = {name: BLOCKS[name].empty() for name in ("rater_sums", *paired)} | blocks
+        blocks = {_BLOCKS_OF_0_2.get(name, name): each for name, each in blocks.items()}
+        filled = ("counts", "squares")
+    elif raters:
+        filled = ("rater_sums", *(("vote_products", "rater_losses") if "losses" in blocks else ()))
+    blocks = {name: BLOCKS[name].empty() for name in filled} | blocks
+    keys, values = blocks.get("scores", BLOCKS["scores"].empty())
     width = len(BLOCKS["scores"].sums)
-    if "scores" in blocks and len(blocks["scores"].values) > width:
-        keys, values = blocks["scores"]
-        blocks |= {"scores": Sparse(keys, values[:width])}
-        blocks |= {"ordered_scores": Sparse(keys, values[width:])}
-    return saved, blocks
+    if len(values) > width:
+        blocks["scores"] = Sparse(keys, values[:width])
+        blocks["ordered_scores"] = Sparse(keys, values[width:])
+    owners = saved.get("rater_names", []) if raters else 0
+    return {"ordered": False, **saved, "owners": owners}, blocks
 
 
-def _require(holds: Any, part: str) -> None:
+def _require(holds: object, part: str) -> None:
     if not holds:
-        message = f"{part!r} is invalid"
-        raise InputError(message)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        message = f"{value!r:.40} is not text"
-        raise InputTypeError(message)
-    return value
-
-
-def _maybe_text(value: Any) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _maybe_whole(value: Any, part: str) -> int | None:
-    _require(value is None or type(value) is int, part)
-    return None if value is None else int(value)
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    found = tuple(map(_text, values))
-    _require(len(set(found)) == len(found), "names")
-    return found
+        raise ValueError(part)
 
 
 # Validation of sums
 
 
-def _refuse_keys(name: str, entries: Sparse, axes: Axes) -> None:
-    """Refuse keys out of range, and duplicate keys."""
+def _sorted(name: str, entries: Sparse, axes: Axes) -> Sparse:
+    """Sort entries, which another program may have written; refuse keys that cannot be."""
     for axis, row in zip(BLOCKS[name].axes, entries.keys, strict=True):
-        along: Sequence[Any] | Bins | None = getattr(axes, axis)
-        size = 0 if along is None else len(along)
-        if row.size and not (row.min() >= 0 and row.max() < size):
-            message = f"an entry has a {axis} that does not exist. The file is damaged."
-            raise InputError(message)
+        size = len(getattr(axes, axis) or ())
+        inside = not row.size or (row.min() >= 0 and row.max() < size)
+        _require(inside, f"an entry has a {axis} that does not exist")
+    found = Sparse.of(*entries)
     falling = BLOCKS[name].is_of_pairs and (entries.keys[0] >= entries.keys[1]).any()
-    if falling or Sparse.of(*entries).keys.shape != entries.keys.shape:
+    if falling or found.keys.shape != entries.keys.shape:
         message = "two entries have the same key, or a pair of models is not in order. The file "
         raise InputError(message + "is damaged.")
+    return found
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a value that overflows is too large anyway
-def _refuse_impossible(entries: Sparse, kind: str, tables: Sparse) -> None:
+def _refuse_sums(entries: Sparse, kind: str, tables: Sparse) -> None:
     """Refuse sums that no rows of these tables can have; NaN is allowed where it means unknown."""
-    rows, weight = (float(row.sum()) for row in tables.values[:2])  # of all tables, so not exact
+    rows, weight = tables.values[:2].sum(axis=1)  # of all tables, so not exact
     for name, row in zip(BLOCKS[kind].sums, entries.values, strict=True):
         unknown = kind.endswith("scores") and name != "weight"
         known = row[~np.isnan(row)] if unknown else row
         squared = kind == "squares" or name.endswith(_OF_SQUARES) or name.endswith("_var")
-        most = rows if name in _COUNTS else (_LARGEST_SCORE * max(weight, 1.0)) ** (1 + squared)
+        most = rows if name in _COUNTS else (_LARGEST_SCORE * max(weight, 1)) ** (1 + squared)
         if name == "votes":
             most = rows * LARGEST_VOTES
         signed = _SIGNED.fullmatch(name) is not None
         if not (np.abs(known) <= most).all() or (not signed and (row < 0).any()):
             message = f"the sum {name} has a value that no rows can have. The file is damaged."
             raise InputError(message)
-
-
-def _refuse_tables(tables: Sparse, grid: Bins) -> None:
-    values = dict(zip(SUM_NAMES, tables.values, strict=True))
-    count = values["count"]
-    if not ((count >= 1) & (count <= _LARGEST_COUNT)).all() or (count != np.floor(count)).any():
-        message = "its sums have values that no rows can have. The file is damaged."
-        raise InputError(message)
-    at = tables.keys[3]
-    sums = Sums(**{**values, "count": count.astype(np.int64)})
-    refuse_impossible(sums, grid.edges[:-1][at], grid.edges[1:][at])
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -622,6 +522,7 @@ def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
         [low > high * _MORE for low, high in _rising(sums, lows, highs)]
     )
     possible &= (sums.count > 0) == (sums.weight > 0)
+    possible &= sums.count == np.floor(sums.count)
     if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
         message = (
             f"a saved table's sums contradict each other: {(~possible).sum()} of {lows.size} bins "

@@ -28,10 +28,6 @@ class PairedSums(NamedTuple):
     mixed: float = 0.0  #   sum w^2 e
     square: float = 0.0  #  sum w^2 e^2
 
-    def swapped(self) -> PairedSums:
-        """Return the sums of the reversed difference."""
-        return PairedSums(-self.total, -self.mixed, self.square)
-
 
 class JointRaters(NamedTuple):
     """Joint sums of the votes on two models.
@@ -46,12 +42,6 @@ class JointRaters(NamedTuple):
 
     products: FloatArray
     losses: FloatArray
-
-    def swapped(self) -> JointRaters:
-        """Return the same sums with B first."""
-        signs = np.array([-1.0, -1.0, 1.0] * 2)[:, None]
-        products = self.products[[0, 2, 1, 3]].transpose(0, 2, 1)
-        return JointRaters(np.ascontiguousarray(products), self.losses * signs)
 
     def covariance(self, a: Reliability, b: Reliability) -> FloatArray:
         """Return the raters' part of the covariances between the residuals of A and of B."""
@@ -145,23 +135,6 @@ class JointTable:
     def log_loss_b(self) -> float:
         """The mean log loss of B."""
         return math.inf if self.infinite_b else self.loss_b / float(self.b.sums.weight.sum())
-
-    def swapped(self) -> JointTable:
-        """Return the same joint table with B first."""
-        return JointTable(
-            self.b,
-            self.a,
-            self.cross.T.copy(),
-            self.differing,
-            self.brier.swapped(),
-            self.log_loss.swapped(),
-            self.infinite_b,
-            self.infinite_a,
-            self.loss_b,
-            self.loss_a,
-            (self.names[1], self.names[0]),
-            None if self.raters is None else self.raters.swapped(),
-        )
 
     def __repr__(self) -> str:
         names = ", ".join(map(printable, self.names))

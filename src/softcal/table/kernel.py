@@ -97,6 +97,7 @@ def totals(
     *,
     cell: npt.NDArray[np.intp] | None = None,
     cells: int = 1,
+    lines: int = 18,
 ) -> FloatArray | None:
     """Return the sums of each bin, of shape (18, bins), or None if a value is invalid.
 
@@ -104,7 +105,19 @@ def totals(
     then has shape (classes, 18, bins). With the cell index of each row it has shape
     (cells, 18, bins).
     """
-    return _add_up(18, p, y, w, m, bins, cell, cells)
+    guide = bins.guide
+    n_bins = guide.upper.size
+    cut = guide.equal != n_bins
+    tables = p.shape[1] if p.ndim == 2 else cells
+    shape = (lines, n_bins) if p.ndim == 1 and cell is None else (tables, lines, n_bins)
+    out = np.empty(shape)
+    valid = loops.sums(
+        readable(p), readable(y),
+        None if w is None else readable(w), None if m is None else readable(m),
+        cell, guide.equal, guide.first, guide.starts if cut else None, guide.upper if cut else None,
+        SUM_TOLERANCE, tables, lines, out, threads_for(p.size),
+    )  # fmt: skip
+    return out if valid else None
 
 
 def gaps(
@@ -121,32 +134,7 @@ def gaps(
     Classes and cells add a dimension, as in `totals`. All digits equal those of `totals`, but rows
     without weights take less time.
     """
-    return _add_up(2, p, y, w, None, bins, cell, cells)
-
-
-def _add_up(
-    lines: int,
-    p: Column,
-    y: Column,
-    w: Column | None,
-    m: Column | None,
-    bins: Bins,
-    cell: npt.NDArray[np.intp] | None,
-    cells: int,
-) -> FloatArray | None:
-    guide = bins.guide
-    n_bins = guide.upper.size
-    cut = guide.equal != n_bins
-    tables = p.shape[1] if p.ndim == 2 else cells
-    shape = (lines, n_bins) if p.ndim == 1 and cell is None else (tables, lines, n_bins)
-    out = np.empty(shape)
-    valid = loops.sums(
-        readable(p), readable(y),
-        None if w is None else readable(w), None if m is None else readable(m),
-        cell, guide.equal, guide.first, guide.starts if cut else None, guide.upper if cut else None,
-        SUM_TOLERANCE, tables, lines, out, threads_for(p.size),
-    )  # fmt: skip
-    return out if valid else None
+    return totals(p, y, w, None, bins, cell=cell, cells=cells, lines=2)
 
 
 def bin_sums(rows: Rows, bins: Bins) -> Sums | None:

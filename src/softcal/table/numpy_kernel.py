@@ -48,7 +48,8 @@ def sums(
     the bins, or is None for `equal` bins of equal width. The classes of a row must sum to 1 within
     `tolerance`.
     """
-    n_bins = equal if upper is None else upper.size
+    upper = np.append(np.arange(1, equal) / equal, np.inf) if upper is None else upper
+    n_bins = upper.size
     total = np.zeros((tables, lines, n_bins))
     lost = np.zeros_like(total)
     for start in range(0, p.shape[0], _BLOCK):
@@ -59,17 +60,17 @@ def sums(
             return False
         if p.ndim == 2 and not (_sum_to_one(ps, tolerance) and _sum_to_one(ys, tolerance)):
             return False
-        block = [
-            _sums(
-                _terms(a, b, ws, ms)[_GAPS if lines == 2 else slice(None)],
-                _places(a, equal, upper, cell, part),
-                tables * n_bins // len(ps),
-            )
-            for a, b in zip(ps, ys, strict=True)
-        ]
-        sums_of_block = np.array(block) if cell is None else _by_cell(block[0], tables)
+        block = np.empty_like(total)
+        for k, (a, b) in enumerate(zip(ps, ys, strict=True)):
+            place = upper.searchsorted(a, side="right")
+            if cell is not None:
+                place += cell[part] * n_bins
+            each = _terms(a, b, ws, ms)[_GAPS if lines == 2 else slice(None)]
+            found = np.array([_bincount(place, term, tables * n_bins // len(ps)) for term in each])
+            own = slice(None) if cell is not None else slice(k, k + 1)
+            block[own] = np.moveaxis(found.reshape(lines, -1, n_bins), 1, 0)
         # Kahan summation: the rounding error of one block is added with the next block.
-        addend = sums_of_block - lost
+        addend = block - lost
         longer = total + addend
         lost = (longer - total) - addend
         total = longer
@@ -126,31 +127,6 @@ def _sum_to_one(block: FloatArray, tolerance: float) -> bool:
     return bool((np.abs(block.sum(axis=0) - 1) <= tolerance).all())
 
 
-def _by_cell(block: FloatArray, cells: int) -> FloatArray:
-    return np.moveaxis(block.reshape(block.shape[0], cells, -1), 1, 0)
-
-
-def _places(
-    p: FloatArray, equal: int, upper: FloatArray | None, cell: Column | None, part: slice
-) -> npt.NDArray[np.intp]:
-    """Return the index of each row's bin among the bins of all cells."""
-    place: npt.NDArray[np.intp]
-    if upper is None:
-        nearest = np.rint(p * equal)
-        place = np.minimum(nearest - (p < nearest / equal), equal - 1).astype(np.intp)
-    else:
-        place = upper.searchsorted(p, side="right")
-    n_bins = equal if upper is None else upper.size
-    if cell is not None:
-        place = place + cell[part] * n_bins
-    return place
-
-
-def _sums(each: list[FloatArray], place: npt.NDArray[np.intp], n_places: int) -> FloatArray:
-    """Return the sum of each term, of shape (terms, places)."""
-    return np.array([_bincount(place, term, n_places) for term in each])
-
-
 def _bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> FloatArray:
     """Add up the terms of a block by place, accurately: long sums split each term in two.
 
@@ -166,13 +142,10 @@ def _bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> F
     return np.add(*parts, dtype=np.float64)
 
 
-def _where(condition: npt.NDArray[np.bool_], value: FloatArray | float) -> FloatArray:
-    return np.where(condition, value, 0.0)
-
-
 def _terms(
     p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None
 ) -> list[FloatArray]:
     """Return the terms of each sum of `softcal.table.kernel.Sums`."""
     with np.errstate(divide="ignore", invalid="ignore"):  # one vote has no vote noise
-        return list(terms(p, y, np.ones(p.size) if w is None else w, m, _where).values())
+        w = np.ones(p.size) if w is None else w
+        return list(terms(p, y, w, m, lambda where, value: np.where(where, value, 0.0)).values())

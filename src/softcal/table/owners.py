@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from softcal._validation.inputs import Coded, FloatArray, Rows, as_float64, columns
 from softcal.exceptions import InputError
-from softcal.table.blocks import PAIRED, VOTE_PRODUCTS, Sparse
+from softcal.table.blocks import BLOCKS, Sparse
 from softcal.table.kernel import cross_entropy
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ class Owners:
     def __add__(self, other: Self) -> Self:
         """Add by name, so that an owner with rows in both is one owner."""
         both = merged(self.names, other.names, most=self._most)
-        owner = np.concatenate((both.mine[self.owner], both.theirs[other.owner]))
-        keys = np.array([owner, np.concatenate((self.place, other.place))])
-        return self.of(both.names, keys, np.concatenate((self.values, other.values), axis=1))
+        mine = Sparse(np.array([both.mine[self.owner], self.place]), self.values)
+        theirs = Sparse(np.array([both.theirs[other.owner], other.place]), other.values)
+        return self.of(both.names, *Sparse.added([mine, theirs]))
 
     def coarsen(self, starts: npt.NDArray[np.intp]) -> Self:
         """Merge adjacent bins, given the first bin of each new one."""
@@ -189,8 +189,9 @@ class Groups(Owners):
         """Add up rows by group and bin, without rows of weight 0."""
         refuse_many_group_bins(len(bins))
         both = merged((), group.names, most=MAX_GROUPS)
-        keys, values = group_entries(rows, both.theirs[group.numbers], bins)
-        return Groups.of(both.names, keys, values)
+        cell = np.zeros(group.numbers.size, dtype=np.int64)
+        found = group_entries(rows, both.theirs[group.numbers], bins, cell)
+        return Groups.of(both.names, *found.beneath(0))
 
     def clusters(self, n_bins: int) -> Clusters:
         """Return the products of the groups' sums, for variances."""
@@ -266,11 +267,10 @@ def satterthwaite(share: FloatArray, place: IntArray, size: int) -> FloatArray:
     return np.maximum(out, 1.0)
 
 
-def group_entries(rows: Rows, owner: IntArray, bins: Bins, cell: IntArray | None = None) -> Sparse:
-    """Add up w d and w by cell (if given), owner, and bin."""
+def group_entries(rows: Rows, owner: IntArray, bins: Bins, cell: IntArray) -> Sparse:
+    """Add up w d and w by cell, owner, and bin."""
     p, y, w = columns(rows)
-    above = [owner] if cell is None else [cell, owner]
-    keys = np.array([*above, bins.guide.locate(p)], dtype=np.int64)
+    keys = np.array([cell, owner, bins.guide.locate(p)], dtype=np.int64)
     found = Sparse.of(keys, np.array([w * (p - y), w]))
     return found.where(found.values[1] > 0)
 
@@ -379,7 +379,7 @@ class SharedByRaters(NamedTuple):
     @property
     def correction(self) -> float:
         """The factor that corrects for subtracting the raters' own mean."""
-        return self.effective / max(self.effective - 1, 1.0)
+        return self.effective / self.degrees
 
     @property
     def degrees(self) -> float:
@@ -436,7 +436,8 @@ class Raters(Owners):
     @staticmethod
     def of_votes(rows: Rows, votes: RowVotes, bins: Bins) -> Raters:
         """Add up the votes of each rater in each bin."""
-        return Raters.of(votes.names, *rater_entries(rows, votes, bins))
+        cell = np.zeros(rows.y_prob.size, dtype=np.int64)
+        return Raters.of(votes.names, *rater_entries(rows, votes, bins, cell).beneath(0))
 
     @property
     def recur(self) -> bool:
@@ -453,16 +454,6 @@ class Raters(Owners):
         r"""Return \(S_{jb} - g_b W_{jb}\) as a sparse matrix with one row per rater."""
         return self.matrix(self.values[0] - gap[self.place] * self.values[1], gap.size)
 
-    def own(self, gap: FloatArray) -> FloatArray:
-        r"""Return, per entry, the square of the centered sum minus the sum of squares of its votes.
-
-        The difference is exactly 0 if the entry has one vote.
-        """
-        s, u, s_sq, mixed, u_sq = self.values
-        g = gap[self.place]
-        out: FloatArray = (s * s - s_sq) - 2 * g * (s * u - mixed) + g * g * (u * u - u_sq)
-        return out
-
     def covariance(self, gap: FloatArray) -> FloatArray:
         r"""Return the raters' part of the covariances of the bins' sums of residuals.
 
@@ -474,7 +465,11 @@ class Raters(Owners):
         """
         centered = self.centered(gap)
         square: FloatArray = (centered.T @ centered).toarray()
-        np.fill_diagonal(square, np.bincount(self.place, self.own(gap), gap.size))
+        s, u, s_sq, mixed, u_sq = self.values
+        g = gap[self.place]
+        # Exactly 0 for an entry of one vote.
+        own = (s * s - s_sq) - 2 * g * (s * u - mixed) + g * g * (u * u - u_sq)
+        np.fill_diagonal(square, np.bincount(self.place, own, gap.size))
         return square
 
 
@@ -487,12 +482,6 @@ class VoteTerms(NamedTuple):
     vote: FloatArray
     residual: FloatArray  # s
     weight: FloatArray  #   u
-
-    @property
-    def values(self) -> FloatArray:
-        """Return the terms of `RATER_SUMS`."""
-        s, u = self.residual, self.weight
-        return np.array([s, u, s * s, s * u, u * u])
 
 
 def vote_terms(rows: Rows, votes: RowVotes, bins: Bins) -> VoteTerms:
@@ -507,13 +496,14 @@ def vote_terms(rows: Rows, votes: RowVotes, bins: Bins) -> VoteTerms:
     return VoteTerms(rater, row, place[row], vote, part * (p[row] - vote), part)
 
 
-def rater_entries(rows: Rows, votes: RowVotes, bins: Bins, cell: IntArray | None = None) -> Sparse:
-    """Add up votes by cell (if given), rater, and bin, a bounded number of votes at a time."""
-    parts = [Sparse(np.empty((2 if cell is None else 3, 0), np.int64), np.empty((5, 0)))]
+def rater_entries(rows: Rows, votes: RowVotes, bins: Bins, cell: IntArray) -> Sparse:
+    """Add up votes by cell, rater, and bin, a bounded number of votes at a time."""
+    parts = [BLOCKS["rater_sums"].empty().beneath(0, 0)]
     for part in votes.blocks():
         terms = vote_terms(rows, part, bins)
-        above = [terms.rater] if cell is None else [cell[terms.row], terms.rater]
-        parts.append(Sparse.of(np.array([*above, terms.place], dtype=np.int64), terms.values))
+        keys = np.array([cell[terms.row], terms.rater, terms.place], dtype=np.int64)
+        s, u = terms.residual, terms.weight
+        parts.append(Sparse.of(keys, np.array([s, u, s * s, s * u, u * u])))
     return Sparse.added(parts)
 
 
@@ -526,8 +516,9 @@ def pair_entries(
     """
     (p_a, y_a, _), (p_b, y_b, _) = columns(a), columns(b)
     finite = np.isfinite(cross_entropy(y_a, p_a)) & np.isfinite(cross_entropy(y_b, p_b))
-    products = [Sparse(np.empty((3, 0), np.int64), np.empty((len(VOTE_PRODUCTS), 0)))]
-    losses = [Sparse(np.empty((2, 0), np.int64), np.empty((len(PAIRED), 0)))]
+    products, losses = (
+        [BLOCKS[name].empty().beneath(0, 0, 0)] for name in ("vote_products", "rater_losses")
+    )
     for part in votes.blocks():
         one, two = vote_terms(a, part, bins), vote_terms(b, part, bins)
         row, vote, u = one.row, one.vote, one.weight
@@ -538,15 +529,11 @@ def pair_entries(
         log_loss[known] = u[known] * (
             cross_entropy(vote[known], p_a[at]) - cross_entropy(vote[known], p_b[at])
         )
-        own, s_a, s_b = cell[row], one.residual, two.residual
-        products.append(
-            Sparse.of(
-                np.array([own, one.place, two.place]),
-                np.array([s_a * s_b, s_a * u, s_b * u, u * u]),
-            )
-        )
+        s_a, s_b = one.residual, two.residual
+        values = np.array([s_a * s_b, s_a * u, s_b * u, u * u])
+        products.append(Sparse.of(np.array([cell[row], one.place, two.place]), values))
         values = np.array([e for x in (brier, log_loss) for e in (x, x * u, x * x)])
-        losses.append(Sparse.of(np.array([own, one.rater], dtype=np.int64), values))
+        losses.append(Sparse.of(np.array([cell[row], one.rater], dtype=np.int64), values))
     return Sparse.added(products), Sparse.added(losses)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from softcal.bins import Bins, BinsLike, meant_bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError, warn
 from softcal.table import kernel
 from softcal.table.kernel import SUM_NAMES, Sums
-from softcal.table.owners import Clusters, Groups, Raters, two_way
+from softcal.table.owners import Clusters, Groups, Owners, Raters, two_way
 from softcal.votes import RowVotes, row_votes
 
 if TYPE_CHECKING:
@@ -27,33 +27,6 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import Coded, FloatArray, Rows
     from softcal.plot import Drawing, ReliabilityDisplay
-
-Bin = tuple[float, float, int, float, float, float]
-"""Low edge, high edge, count, mean prediction, mean label, and gap."""
-
-
-def shown(n: int, smece: float | None, edges: FloatArray, bins: list[Bin]) -> _display.Shown:
-    """Return title, header, and rows; of many bins, only the first and last ones."""
-    title = (
-        f"n = {n:,}   SMECE = {'none' if smece is None else f'{smece:.4f}'}   bins = {len(bins)}"
-    )
-    header = ["bin", "count", "mean prob", "mean label", "gap"]
-    digits = 3 if np.array_equal(edges, edges.round(3)) else 6
-    first, left_out, last = _display.ends(bins)
-    rows = [_as_row(*bin_, digits) for bin_ in first]
-    if left_out:
-        rows.append([f"... {left_out} more", "", "", "", ""])
-    rows += [_as_row(*bin_, digits) for bin_ in last]
-    return title, header, rows
-
-
-def _as_row(
-    low: float, high: float, count: int, p: float, y: float, gap: float, digits: int
-) -> list[str]:
-    edges = f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}"
-    if not count:
-        return [edges, "0", "-", "-", "-"]
-    return [edges, f"{count:,}", f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,9 +91,7 @@ class Reliability(_display.Printed):
         Reliability(n=1, bins=10)
         """
         bins = Bins.of(bins)
-        count = np.zeros(len(bins), dtype=np.int64)
-        zeros = [np.zeros(len(bins)) for _ in SUM_NAMES[1:]]
-        return Reliability(bins, Sums(count, *zeros))
+        return Reliability(bins, kernel.as_sums(np.zeros((len(SUM_NAMES), len(bins)))))
 
     # Per bin
 
@@ -155,7 +126,7 @@ class Reliability(_display.Printed):
         """
         return self._per_weight(self.sums.residual)
 
-    def per_bin(self) -> Iterator[Bin]:
+    def per_bin(self) -> Iterator[tuple[float, float, int, float, float, float]]:
         """Iterate over the bins: low edge, high edge, count, mean_prob, mean_label, and gap.
 
         Examples
@@ -265,8 +236,8 @@ class Reliability(_display.Printed):
             return NotImplemented
         if self.bins != other.bins:
             message = (
-                f"cannot merge tables with different bins: left has {_described(self.bins)}, right "
-                f"has {_described(other.bins)}. Build both with the same bins, or coarsen the "
+                f"cannot merge tables with different bins: left has {described(self.bins)}, right "
+                f"has {described(other.bins)}. Build both with the same bins, or coarsen the "
                 "finer one."
             )
             raise BinMismatchError(message)
@@ -300,15 +271,7 @@ class Reliability(_display.Printed):
         >>> fine.coarsen(2).gap.round(4)
         array([ 0.05, -0.1 ])
         """
-        target = meant_bins(bins, self.bins)
-        missing = ~np.isin(target.edges, self.bins.edges)
-        if missing.any():
-            message = (
-                f"cannot coarsen {self.bins!r} to {target!r}: {missing.sum()} of its "
-                f"{len(target) + 1} edges are not edges of the table, the first is "
-                f"{float(target.edges[missing][0])!r}. Choose a divisor of the number of bins."
-            )
-            raise BinMismatchError(message)
+        target = coarser(bins, self.bins, "Choose a divisor of the number of bins.")
         starts = self.bins.edges.searchsorted(target.edges[:-1])
         sums = Sums(*(np.add.reduceat(a, starts) for a in self.sums))
         groups = None if self.groups is None else self.groups.coarsen(starts)
@@ -328,23 +291,14 @@ class Reliability(_display.Printed):
         """
         s = self.sums
         outcome = s.votes == 0
-        hard = Sums(
-            s.count,
-            s.weight,
-            s.weight_sq,
+        hard = replace(
+            s,
             label=np.clip(s.label + s.residual - s.hard_residual, 0.0, s.weight),
             residual=s.hard_residual,
             residual_sq=s.hard_residual_sq,
             residual_var=s.hard_residual_var,
-            prob_var=s.prob_var,
             label_var=np.zeros(s.count.size),
-            votes=s.votes,
-            repeated=s.repeated,
-            vote_floor=s.vote_floor,
             vote_noise=np.zeros(s.count.size),
-            hard_residual=s.hard_residual,
-            hard_residual_sq=s.hard_residual_sq,
-            hard_residual_var=s.hard_residual_var,
             outcome_prob_var=np.where(outcome, s.prob_var, 0.0),
             outcome_residual_var=np.where(outcome, s.hard_residual_var, 0.0),
         )
@@ -371,7 +325,7 @@ class Reliability(_display.Printed):
                 "save(path)."
             )
             raise InputError(message)
-        save(set_of({"model": self}), path)
+        save(set_of(self), path)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reliability):
@@ -427,8 +381,16 @@ class Reliability(_display.Printed):
         return f"Reliability(n={self.n}, bins={len(self.bins)})"
 
     def _shown(self) -> _display.Shown:
-        smece = self.smece if self.n else None
-        return shown(self.n, smece, self.bins.edges, list(self.per_bin()))
+        smece = f"{self.smece:.4f}" if self.n else "none"
+        title = f"n = {self.n:,}   SMECE = {smece}   bins = {len(self.bins)}"
+        digits = 3 if np.array_equal(self.bins.edges, self.bins.edges.round(3)) else 6
+        rows = []
+        for low, high, count, p, y, gap in self.per_bin():
+            edges = f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}"
+            means = [f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"] if count else ["-"] * 3
+            rows.append([edges, f"{count:,}", *means])
+        header = ["bin", "count", "mean prob", "mean label", "gap"]
+        return title, header, _display.shortened(rows)
 
 
 def reliability(
@@ -515,30 +477,16 @@ def table_of(
     y_prob: npt.ArrayLike | None,
     *,
     bins: BinsLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
     raters: bool = False,
     default_bins: int = 10,
+    **columns: npt.ArrayLike | None,
 ) -> Reliability:
     """Return the table passed to the function `name`, or the table of its rows."""
-    if isinstance(y_true, Reliability):
-        refuse_given(
-            f"{name} of a Reliability", y_prob=y_prob, bins=bins, sample_weight=sample_weight,
-            n_votes=n_votes, groups=groups, raters=raters or None,
-        )  # fmt: skip
-        return y_true
-    if y_prob is None:
-        _refuse_no_predictions(name, y_true)
-    return reliability(
-        y_true,
-        y_prob,
-        bins=default_bins if bins is None else bins,
-        sample_weight=sample_weight,
-        n_votes=n_votes,
-        groups=groups,
-        raters=raters,
-    )
+    given = {"bins": bins, "raters": raters or None, **columns}
+    if (table := _passed(name, y_true, y_prob, **given)) is not None:
+        return table
+    bins = default_bins if bins is None else bins
+    return reliability(y_true, y_prob, bins=bins, raters=raters, **columns)  # type: ignore[arg-type]
 
 
 def rows_or_table(
@@ -551,29 +499,26 @@ def rows_or_table(
     **others: object,
 ) -> Rows | Reliability:
     """Return the table passed to the function `name`, or its rows, with type and shape checked."""
-    if isinstance(y_true, Reliability):
-        refuse_given(
-            f"{name} of a Reliability",
-            y_prob=y_prob,
-            sample_weight=sample_weight,
-            n_votes=n_votes,
-            **others,
-        )
-        return y_true
-    if y_prob is None:
-        _refuse_no_predictions(name, y_true)
-    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    others |= {"sample_weight": sample_weight, "n_votes": n_votes}
+    if (table := _passed(name, y_true, y_prob, **others)) is not None:
+        return table
+    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)  # type: ignore[arg-type]
     inputs.warn_if_swapped(rows.y_true, rows.y_prob)
     return rows
 
 
-def _refuse_no_predictions(name: str, y_true: object) -> NoReturn:
-    """Raise because predictions are missing, which are required unless a table was passed."""
-    message = (
-        f"{name} takes labels and predictions, {name}(y_true, y_prob), or a Reliability, such "
-        f"as tables[model] of a TableSet: got {type(y_true).__name__} alone."
-    )
-    raise InputTypeError(message)
+def _passed(name: str, y_true: object, y_prob: object, **others: object) -> Reliability | None:
+    """Return the table passed to the function `name`, or None for rows; refuse a mixture."""
+    if isinstance(y_true, Reliability):
+        refuse_given(f"{name} of a Reliability", y_prob=y_prob, **others)
+        return y_true
+    if y_prob is None:
+        message = (
+            f"{name} takes labels and predictions, {name}(y_true, y_prob), or a Reliability, such "
+            f"as tables[model] of a TableSet: got {type(y_true).__name__} alone."
+        )
+        raise InputTypeError(message)
+    return None
 
 
 def refuse_given(what: str, **arguments: object) -> None:
@@ -624,17 +569,31 @@ def _added(what: str, mine: Any, theirs: Any) -> Any:
 def _plain(rel: Reliability) -> list[Any]:
     """Return the numbers of a table, to compare; unknown sums are equal."""
     owners = [
-        [list(map(str, each.names)), each.owner.tolist(), each.place.tolist(), each.values.tolist()]
+        [each.names, each.owner.tolist(), each.place.tolist(), each.values.tolist()]
         for each in (rel.groups, rel.raters)
-        if isinstance(each, Groups | Raters)
+        if isinstance(each, Owners)
     ]
     sums = [np.where(np.isnan(row), np.inf, row).tolist() for row in rel.sums]
     return [rel.bins.edges.tolist(), sums, owners]
 
 
-def _described(bins: Bins) -> str:
+def described(bins: Bins) -> str:
     """Describe bins in words where possible, for users of the command line."""
-    return f"{len(bins)} of equal width" if bins.is_uniform else repr(bins)
+    return f"{len(bins)} bins of equal width" if bins.is_uniform else repr(bins)
+
+
+def coarser(bins: BinsLike, finer: Bins, remedy: str) -> Bins:
+    """Return the bins meant; refuse edges that finer bins do not have."""
+    target = meant_bins(bins, finer)
+    missing = ~np.isin(target.edges, finer.edges)
+    if missing.any():
+        message = (
+            f"cannot coarsen to {described(target)}: {missing.sum()} of its {len(target) + 1} "
+            f"edges are not edges of the table, the first is "
+            f"{float(target.edges[missing][0])!r}. {remedy}"
+        )
+        raise BinMismatchError(message)
+    return target
 
 
 def from_rows(
@@ -644,7 +603,8 @@ def from_rows(
     votes: RowVotes | None = None,
 ) -> Reliability:
     """Build the table of validated columns, with the group of each row, or votes by rater."""
-    found = checked_totals(rows, bins)
+    totals = kernel.totals(rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes, bins)
+    found = _checked(totals, rows)
     found.setflags(write=False)
     sums = kernel.as_sums(found)
     sums.count.setflags(write=False)
@@ -653,12 +613,6 @@ def from_rows(
     raters = None if votes is None else Raters.of_votes(rows, votes, bins)
     vars(table).update(bins=bins, sums=sums, groups=groups, raters=raters)
     return table
-
-
-def checked_totals(rows: Rows, bins: Bins) -> FloatArray:
-    """Return the sums of each bin as `kernel.totals` does; raise for invalid rows."""
-    found = kernel.totals(rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes, bins)
-    return _checked(found, rows)
 
 
 def checked_gaps(rows: Rows, bins: Bins) -> FloatArray:

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from softcal import _display
-from softcal.bins import Bins, meant_bins
+from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError
 from softcal.table.blocks import BLOCKS, LOSSES, IntArray, Sparse
 from softcal.table.joint import JointRaters, JointTable, PairedSums, refuse_many_bins
-from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.kernel import as_sums
 from softcal.table.owners import MAX_GROUPS, Clusters, Groups, Raters, merged
-from softcal.table.reliability import Reliability
+from softcal.table.reliability import Reliability, coarser, described
 from softcal.table.scores import ItemScores
 
 if TYPE_CHECKING:
@@ -79,8 +78,21 @@ class Axes(NamedTuple):
     segment: tuple[Segment, ...] = ()  # only sets of 0.2 with groups have it
 
 
+_EQUAL_TO_ADD = {
+    "label": "labels",
+    "label_high": "upper ends of labels",
+    "model": "models",
+    "target": "targets",
+    "weight": "weights",
+    "votes": "numbers of votes",
+    "by": "'by' columns",
+    "group": "groups",
+    "rater": "raters",
+}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class TableSet(Mapping[str, Reliability]):
+class TableSet(_display.Printed, Mapping[str, Reliability]):
     """Tables from one pass over the rows, keyed by model, target, and segment. See `scan`.
 
     Sets can be added, for example daily sets into a weekly total. `tables["a"]` is the table of
@@ -181,12 +193,15 @@ class TableSet(Mapping[str, Reliability]):
     def __getitem__(self, key: str | tuple[str, str]) -> Reliability:
         """Return the table of a model, or of a (model, target)."""
         model, target = key if isinstance(key, tuple) else (key, self.targets[0])
-        if model not in self.models or target not in self.targets:
-            named = f"model {model!r}" if model not in self.models else f"target {target!r}"
-            have = self.models if model not in self.models else self.targets
-            asked = _display.did_you_mean(model if model not in self.models else target, have)
-            message = f"the set has no {named}.{asked} It has: {', '.join(map(repr, have))}."
-            raise _NoSuchTableError(message)
+        for what, name, have in (
+            ("model", model, self.models),
+            ("target", target, self.targets),
+        ):
+            if name not in have:
+                asked = _display.did_you_mean(name, have)
+                listed = ", ".join(map(repr, have))
+                message = f"the set has no {what} {name!r}.{asked} It has: {listed}."
+                raise _NoSuchTableError(message)
         numbers = self.models.index(model), self.targets.index(target)
         if numbers not in self._built:
             self._built[numbers] = self._table(*numbers)
@@ -277,25 +292,17 @@ class TableSet(Mapping[str, Reliability]):
                 "one column per class."
             )
             raise InputError(message)
-        names = [name for name in ("scores", "ordered_scores") if name in self.blocks]
-        return {
-            key: value
-            for name in names
-            for key, value in zip(
-                BLOCKS[name].sums,
-                self.blocks[name].beneath(self.models.index(model)).values.sum(axis=1).tolist(),
-                strict=True,
-            )
-        }
+        found: dict[str, float] = {}
+        for name in ("scores", "ordered_scores"):
+            if name in self.blocks:
+                own = self.blocks[name].beneath(self.models.index(model))
+                found |= _named(BLOCKS[name].sums, own)
+        return found
 
     def _table(self, model: int, target: int) -> Reliability:
         found = self.blocks["tables"].beneath(model, target)
         at = self._places(self.grid)[found.keys[1]]
-        named = {
-            name: _counted(at, row, len(self.bins))
-            for name, row in zip(SUM_NAMES, found.values, strict=True)
-        }
-        sums = Sums(named.pop("count").astype(np.int64), **named)
+        sums = as_sums(np.array([_counted(at, row, len(self.bins)) for row in found.values]))
         raters = self._owners("rater_sums", Raters, model, target)
         groups: Groups | Clusters | None = self._owners("group_sums", Groups, model, target)
         if "squares" in self.blocks:
@@ -318,15 +325,15 @@ class TableSet(Mapping[str, Reliability]):
     def _clusters(self, model: int, target: int) -> Clusters:
         """Return the products that a set of 0.2 stored for its groups."""
         whole = self.axes.segment.index(frozenset())
-        (a, b), values = self.blocks["squares"].beneath(model, target, whole)
-        squares = (self._square(self.grid, a, b, row) for row in values)
+        squares = self._squares(self.grid, self.blocks["squares"].beneath(model, target, whole))
         count = self.blocks["counts"].beneath(model, target, whole).values[0].sum()
         return Clusters(int(count), *squares)
 
-    def _square(self, grid: Bins, a: IntArray, b: IntArray, values: FloatArray) -> FloatArray:
-        """Add up the values of pairs of bins of a grid, as a matrix on the bins of the set."""
-        size, place = len(self.bins), self._places(grid)
-        return _counted(place[a] * size + place[b], values, size * size).reshape(size, size)
+    def _squares(self, grid: Bins, entries: Sparse) -> FloatArray:
+        """Add up entries whose keys end in two bins of a grid, as matrices on the set's bins."""
+        size, (a, b) = len(self.bins), self._places(grid)[entries.keys[-2:]]
+        found = [_counted(a * size + b, row, size * size) for row in entries.values]
+        return np.array(found).reshape(-1, size, size)
 
     # Segments
 
@@ -389,67 +396,63 @@ class TableSet(Mapping[str, Reliability]):
         refuse_many_bins(len(self.bins))
         if not np.isin(self.bins.edges, self.axes.pair_bin.edges).all():
             message = (
-                f"cannot compare models on {_words(self.bins)}: the set stores their joint sums on "
-                f"{_words(self.axes.pair_bin)}. Coarsen to a divisor of that number, or "
+                f"cannot compare models on {described(self.bins)}: the set stores their joint sums "
+                f"on {described(self.axes.pair_bin)}. Coarsen to a divisor of that number, or "
                 "scan the rows with these bins."
             )
             raise BinMismatchError(message)
-        first, second = sorted((self.models.index(a), self.models.index(b)))
-        joint = self._joint(first, second, self.axes.pair_bin)
-        return joint if self.models.index(a) == first else joint.swapped()
+        return self._joint(a, b, self.axes.pair_bin)
 
-    def _joint(self, first: int, second: int, grid: Bins) -> JointTable:
-        """Return the joint table of two models, by number, for the first target."""
-        key: tuple[int, ...] = (first, second, 0)
-        a, b = (self[self.models[k]] for k in (first, second))
-        if "segment_losses" in self.blocks:  # a set of 0.2 with groups
-            key = (*key, self.axes.segment.index(frozenset()))
-            losses = self.blocks["segment_losses"].beneath(*key).values
-            (i, j), products = self.blocks["segment_cross"].beneath(*key)
-            cross = self._square(grid, i, j, products[0])
-        else:
-            losses = self.blocks["losses"].beneath(*key).values
-            if "cross" in self.blocks:
-                (_, i, j), products = self.blocks["cross"].beneath(*key)
-                cross = self._square(grid, i, j, products[0])
-        total = dict(zip(LOSSES, losses.sum(axis=1).tolist(), strict=True))
+    def _of_pair(self, block: str, a: str, b: str) -> Sparse:
+        """Return the entries of two models for the first target, with the signs of A minus B."""
+        numbers = self.models.index(a), self.models.index(b)
+        key = [*sorted(numbers), 0]
+        if f"segment_{block}" in self.blocks:  # a set of 0.2 with groups
+            block, key = f"segment_{block}", [*key, self.axes.segment.index(frozenset())]
+        order = (0, 1) if numbers[0] < numbers[1] else (1, 0)
+        found = self.blocks[block].beneath(*key).under(*order, *key[2:])
+        return Sparse(*BLOCKS[block].rising(*found))
+
+    def _joint(self, a: str, b: str, grid: Bins) -> JointTable:
+        """Return the joint table of two models for the first target."""
+        total = _named(LOSSES, self._of_pair("losses", a, b))
+        groups: Any = self[a].groups, self[b].groups
         if "group_losses" in self.blocks:
-            total |= self._losses_of_groups(first, second)
-            cross = a.groups.times(b.groups, len(self.bins))  # type: ignore[union-attr, arg-type]
+            total |= self._losses_of_groups(a, b)
+            cross = groups[0].times(groups[1], len(self.bins))
+        else:
+            (cross,) = self._squares(grid, self._of_pair("cross", a, b))
         return JointTable(
-            a, b, cross, int(total["differing"]),
+            self[a], self[b], cross, int(total["differing"]),
             brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
             log_loss=PairedSums(*(total[f"log_loss_{part}"] for part in PairedSums._fields)),
             infinite_a=int(total["infinite_a"]), infinite_b=int(total["infinite_b"]),
-            loss_a=total["log_loss_a"], loss_b=total["log_loss_b"],
-            names=(self.models[first], self.models[second]),
-            raters=None if a.raters is None else self._joint_raters(key, grid, a.raters.names),
+            loss_a=total["log_loss_a"], loss_b=total["log_loss_b"], names=(a, b),
+            raters=self._joint_raters(a, b, grid),
         )  # fmt: skip
 
-    def _losses_of_groups(self, first: int, second: int) -> dict[str, float]:
+    def _losses_of_groups(self, a: str, b: str) -> dict[str, float]:
         """Return the sums of paired losses whose independent units are groups."""
-        (_, owner), values = self.blocks["group_losses"].beneath(first, second, 0)
-        each = [_counted(owner, row, len(self.axes.owner)) for row in values]
+        keys, values = self._of_pair("group_losses", a, b)
+        each = (_counted(keys[-1], row, len(self.axes.owner)) for row in values)
         weight, differing, brier, log_loss = each
         found = {"differing": float((differing > 0).sum())}
         for name, e in (("brier", brier), ("log_loss", log_loss)):
-            sums = (e.sum(), (weight * e).sum(), (e * e).sum())
-            found |= {
-                f"{name}_{k}": float(x) for k, x in zip(PairedSums._fields, sums, strict=True)
-            }
+            for part, terms in (("total", e), ("mixed", weight * e), ("square", e * e)):
+                found[f"{name}_{part}"] = float(terms.sum())
         return found
 
-    def _joint_raters(
-        self, key: tuple[int, ...], grid: Bins, names: tuple[str, ...]
-    ) -> JointRaters:
+    def _joint_raters(self, a: str, b: str, grid: Bins) -> JointRaters | None:
         """Return the joint sums of votes on two models, with raters as in their tables."""
-        (_, i, j), products = self.blocks["vote_products"].beneath(*key)
-        (_, owner), losses = self.blocks["rater_losses"].beneath(*key)
-        number = {name: k for k, name in enumerate(names)}
-        own = np.array([number.get(name, -1) for name in self.axes.owner], dtype=np.int64)[owner]
+        raters = self[a].raters
+        if raters is None:
+            return None
+        keys, values = self._of_pair("rater_losses", a, b)
+        number = {name: k for k, name in enumerate(raters.names)}
+        own = np.array([number.get(name, -1) for name in self.axes.owner], dtype=np.int64)
+        losses = [_counted(own[keys[-1]], row, raters.count) for row in values]
         return JointRaters(
-            np.array([self._square(grid, i, j, row) for row in products]),
-            np.array([_counted(own, row, len(names)) for row in losses]),
+            self._squares(grid, self._of_pair("vote_products", a, b)), np.array(losses)
         )
 
     # Operations on sets
@@ -496,15 +499,7 @@ class TableSet(Mapping[str, Reliability]):
         BinMismatchError
             If the grid does not have these edges.
         """
-        target = meant_bins(bins, self.grid)
-        missing = ~np.isin(target.edges, self.grid.edges)
-        if missing.any():
-            message = (
-                f"cannot coarsen to {_words(target)}: {missing.sum()} of {len(target) + 1} edges "
-                f"are not edges of the set's grid, the first is "
-                f"{float(target.edges[missing][0])!r}. Scan the rows again with these bins."
-            )
-            raise BinMismatchError(message)
+        target = coarser(bins, self.grid, "Scan the rows again with these bins.")
         return replace(self, bins=target)
 
     def select(self, models: Sequence[str]) -> TableSet:
@@ -610,38 +605,26 @@ class TableSet(Mapping[str, Reliability]):
         return self if other == 0 else NotImplemented
 
     def _refuse_other(self, other: TableSet) -> None:
-        one, two = self.about, other.about
-        for what, mine, theirs in (
-            ("labels", one.label, two.label),
-            ("upper ends of labels", one.label_high, two.label_high),
-            ("models", self.models, other.models),
-            ("targets", self.targets, other.targets),
-            ("weights", one.weight, two.weight),
-            ("numbers of votes", one.votes, two.votes),
-            ("'by' columns", self.by_names, other.by_names),
-            ("groups", one.group, two.group),
-            ("raters", one.rater, two.rater),
-        ):
-            if mine != theirs:
+        mine, theirs = ({**x.about._asdict(), **x.axes._asdict()} for x in (self, other))
+        for name, what in _EQUAL_TO_ADD.items():
+            if mine[name] != theirs[name]:
                 message = (
-                    f"cannot add sets with different {what}: one has {_listed(mine)}, another "
-                    f"{_listed(theirs)}."
+                    f"cannot add sets with different {what}: one has {_listed(mine[name])}, "
+                    f"another {_listed(theirs[name])}."
                 )
                 raise InputError(message)
         if ("squares" in self.blocks) != ("squares" in other.blocks):
             message = (
-                f"cannot add sets of groups ({one.group}) that softcal 0.2 saved to newer ones. "
-                "Scan the rows of the older set again."
+                f"cannot add sets of groups ({self.about.group}) that softcal 0.2 saved to newer "
+                "ones. Scan the rows of the older set again."
             )
             raise InputError(message)
-        grids = [(self.grid, other.grid)]
-        if self.axes.pair_bin is not None and other.axes.pair_bin is not None:
-            grids.append((self.axes.pair_bin, other.axes.pair_bin))
-        for left, right in grids:
-            if left != right:
+        for axis in ("bin", "pair_bin"):
+            left, right = mine[axis], theirs[axis]
+            if left is not None and right is not None and left != right:
                 message = (
-                    f"cannot add sets with different grids: left has {_words(left)}, right has "
-                    f"{_words(right)}. Scan both with the same bins."
+                    f"cannot add sets with different grids: left has {described(left)}, right has "
+                    f"{described(right)}. Scan both with the same bins."
                 )
                 raise BinMismatchError(message)
 
@@ -685,13 +668,7 @@ class TableSet(Mapping[str, Reliability]):
         by = f", by={list(self.by_names)}" if self.by_names else ""
         return f"TableSet(n={self.n}, models={list(self.models)}, bins={len(self.bins)}{by})"
 
-    def __str__(self) -> str:
-        return _display.as_text(*self._shown())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html(*self._shown())
-
-    def _shown(self) -> tuple[str, list[str], list[list[str]]]:
+    def _shown(self) -> _display.Shown:
         cells = f"   cells = {len(self.axes.cell):,}" if self.by_names else ""
         title = f"n = {self.n:,}   label = {_display.printable(self.about.label)}{cells}"
         rows = [
@@ -707,9 +684,7 @@ class TableSet(Mapping[str, Reliability]):
             if rel.n
         ]
         header = ["model", *(["target"] if len(self.targets) > 1 else []), "SMECE", "Brier", "bias"]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", *[""] * (len(header) - 1)]] if left_out else []
-        return title, header, [*first, *between, *last]
+        return title, header, _display.shortened(rows)
 
 
 class _NoSuchTableError(InputError, KeyError):
@@ -728,26 +703,29 @@ class Segments(Mapping["str | None", TableSet]):
         self._values = {value: k for k, value in enumerate(values)}
         # For both axes of places: the segment of each place, and its name within the segment.
         inside = [dict(each) for each in axes.segment]
-        self._of = {
+        of = {
             "cell": [self._values[cell[place]] for cell in axes.cell],
-            "segment": [self._values.get(each.get(column), -1) if column in each else -1
+            "segment": [self._values.get(each[column], -1) if column in each else -1
                         for each in inside],
         }  # fmt: skip
         self._names: dict[str, list[Any]] = {
             "cell": [cell[:place] + cell[place + 1 :] for cell in axes.cell],
             "segment": [each - {(column, dict(each).get(column))} for each in axes.segment],
         }
-        self._places = {axis: _split(of, len(values)) for axis, of in self._of.items()}
+        segment = {axis: np.array(each, dtype=np.int64) for axis, each in of.items()}
+        self._places = {axis: self._split(each) for axis, each in segment.items()}
         # Sort once, so that building all segments takes as long as reading the set once.
-        self._sorted = {name: self._by_place(name) for name in tables.blocks}
+        self._entries = {}
+        for name, entries in tables.blocks.items():
+            axis = "segment" if "segment" in BLOCKS[name].axes else "cell"
+            part = BLOCKS[name].axes.index(axis)
+            self._entries[name] = axis, part, self._split(segment[axis][entries.keys[part]])
 
-    def _by_place(self, name: str) -> tuple[str, int, _BySegment]:
-        """Sort the entries of a block by the segment that contains the place in their keys."""
-        axis = "segment" if "segment" in BLOCKS[name].axes else "cell"
-        part = BLOCKS[name].axes.index(axis)
-        entries = self._tables.blocks[name]
-        of = np.array(self._of[axis], dtype=np.int64)
-        return axis, part, _BySegment(entries, of[entries.keys[part]], len(self._values))
+    def _split(self, segment: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the positions sorted by segment, and where each segment starts among them."""
+        small = segment.astype(np.min_scalar_type(-len(self) - 1))  # these are sorted faster
+        order = small.argsort(kind="stable")
+        return order, small[order].searchsorted(np.arange(len(self) + 1))
 
     def __getitem__(self, value: object) -> TableSet:
         """Return the set of the rows with this value; a number is converted to text."""
@@ -758,14 +736,14 @@ class Segments(Mapping["str | None", TableSet]):
             message = f"no rows have {self._column} = {value!r:.60}. The values are: {listed}."
             raise _NoSuchTableError(message)
         whole, k = self._tables, self._values[text]
+        places = {axis: _part(each, k) for axis, each in self._places.items()}
         blocks = {}
-        for name, (axis, part, entries) in self._sorted.items():
-            keys, values = entries.of(k)
-            keys = keys.copy()
-            keys[part] = np.searchsorted(self._places[axis][k], keys[part])
-            blocks[name] = Sparse(keys, values)
+        for name, (axis, part, positions) in self._entries.items():
+            found = whole.blocks[name].where(_part(positions, k))
+            found.keys[part] = places[axis].searchsorted(found.keys[part])
+            blocks[name] = found
         names: dict[str, Any] = {
-            axis: tuple(each[at] for at in self._places[axis][k])
+            axis: tuple(each[at] for at in places[axis].tolist())
             for axis, each in self._names.items()
         }
         by = tuple(name for name in whole.by_names if name != self._column)
@@ -782,29 +760,10 @@ class Segments(Mapping["str | None", TableSet]):
         return f"Segments(by={self._column!r}, n={len(self)})"
 
 
-def _split(of: Sequence[int], count: int) -> list[list[int]]:
-    """Return the positions of each number from 0 to count."""
-    found: list[list[int]] = [[] for _ in range(count)]
-    for k, number in enumerate(of):
-        if number >= 0:
-            found[number].append(k)
-    return found
-
-
-class _BySegment:
-    """Entries sorted by segment."""
-
-    def __init__(self, entries: Sparse, segment: npt.NDArray[Any], count: int) -> None:
-        if count < 1 << 15:  # then NumPy uses a radix sort
-            segment = segment.astype(np.int16)
-        order = segment.argsort(kind="stable")
-        self._entries = Sparse(entries.keys[:, order], entries.values[:, order])
-        self._starts = segment[order].searchsorted(np.arange(count + 1))
-
-    def of(self, k: int) -> Sparse:
-        """Return the entries of one segment."""
-        part = slice(self._starts[k], self._starts[k + 1])
-        return Sparse(self._entries.keys[:, part], self._entries.values[:, part])
+def _part(split: tuple[IntArray, IntArray], k: int) -> IntArray:
+    """Return the positions of one segment."""
+    order, starts = split
+    return order[starts[k] : starts[k + 1]]
 
 
 def _added(one: About, other: About) -> About:
@@ -829,6 +788,11 @@ def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
     return value is None, np.inf if np.isnan(number) else number, value or ""
 
 
+def _named(names: tuple[str, ...], entries: Sparse) -> dict[str, float]:
+    """Add up all entries, and name their sums."""
+    return dict(zip(names, entries.values.sum(axis=1).tolist(), strict=True))
+
+
 def _counted(at: IntArray, values: FloatArray, size: int) -> FloatArray:
     """Add up values by place; there may be none."""
     return np.bincount(at, values, size).astype(np.float64, copy=False)
@@ -838,9 +802,3 @@ def _listed(what: object) -> str:
     if isinstance(what, tuple):
         return ", ".join(map(repr, what)) or "none"
     return "none" if what is None else repr(what)
-
-
-def _words(bins: Bins) -> str:
-    if bins.is_uniform:
-        return f"{len(bins)} bins of equal width"
-    return f"{len(bins)} bins"

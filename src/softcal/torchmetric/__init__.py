@@ -15,7 +15,7 @@ from softcal._optional import naming_the_extra
 from softcal._validation.rules import SUM_TOLERANCE
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
-from softcal.table.kernel import Sums
+from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.owners import MAX_GROUPS, Groups, merged, refuse_many_group_bins
 from softcal.table.reliability import Reliability
 
@@ -26,12 +26,10 @@ with naming_the_extra():
 
     from softcal.torchmetric.tensors import (
         KEPT,
-        VOTES,
         added_by_key,
         are_probabilities,
-        class_sums,
-        column_sums,
         group_sums,
+        table_sums,
     )
 
 if TYPE_CHECKING:
@@ -57,6 +55,7 @@ class TableMetric(Metric):
     full_state_update = False
     plot_lower_bound = 0.0
     plot_upper_bound = 1.0
+    _by_class = False  # whether each class has a table of its own
 
     edges: Tensor  # (bins + 1,)
     sums: Tensor  #  (sums, classes, bins), never changed in place
@@ -92,27 +91,54 @@ class TableMetric(Metric):
             raise InputError(message)
         return (residual.abs().sum(dim=1) / total).mean()
 
-    def _add(
+    def update(
         self,
-        sums: Tensor,
         preds: Tensor,
         target: Tensor,
-        weights: Tensor | None,
-        groups: Tensor | None,
+        weights: Tensor | None = None,
+        groups: Tensor | None = None,
     ) -> None:
-        """Add the sums of a batch, and the sums of its groups, given the rows (n, classes)."""
+        """Add a batch, with predictions first, as in torchmetrics.
+
+        A batch without rows, or with only zero weights, adds nothing. An invalid batch raises
+        `InputError` or `InputTypeError`, and the state does not change.
+
+        Parameters
+        ----------
+        preds : Tensor of shape (n,), or (n, num_classes) for a metric of classes
+            Predicted probabilities in [0, 1]. Logits are refused. Rows of
+            `TopLabelSoftCalibrationError` sum to 1.
+        target : Tensor of the same shape, or integer Tensor of shape (n,) for a metric of classes
+            Labels in [0, 1], for each class if there are several, or class numbers, from 0.
+        weights : Tensor of shape (n,), optional
+            Non-negative weights.
+        groups : integer Tensor of shape (n,), optional
+            The number of the patient, document, or annotator of each row. It must be the same in
+            every batch and process. Groups change only the uncertainty.
+        """
+        _refuse_no_tensors(preds=preds, target=target)
+        preds, target = self._columns(preds, target)
+        if preds.shape == target.shape and not preds.numel():
+            return
+        sums = table_sums(preds, target, weights, self.bins, by_class=self._by_class)
         total, grouped = self.sums + sums, self.grouped
         parts = self.group_keys, self.group_sums
         if groups is not None:
             refuse_many_group_bins(len(self.bins))
             _refuse_other_groups(groups, len(preds))
             grouped = grouped + sums[0, 0].sum()
+            if not self._by_class:
+                preds, target = preds.unsqueeze(1), target.unsqueeze(1)
             found = group_sums(preds, target, weights, groups, self.bins)
             parts = self._joined(*([*old, new] for old, new in zip(parts, found, strict=True)))
         if parts[0]:
             _refuse_mixture(total, grouped)
         self.sums, self.grouped = total, grouped
         self.group_keys, self.group_sums = parts
+
+    def _columns(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the predictions and labels that the tables bin."""
+        return preds, target
 
     def _joined(
         self, keys: list[Tensor], sums: list[Tensor], *, to_one: bool = False
@@ -166,7 +192,6 @@ class TableMetric(Metric):
         """
         state = getattr(incoming_state, "metric_state", incoming_state)
         if isinstance(state, dict):
-            state = {**self._no_groups(), **state}
             if not self._fits(state):
                 message = (
                     f"cannot merge a metric with other bins or classes than these {self.bins!r} "
@@ -175,40 +200,26 @@ class TableMetric(Metric):
                 raise BinMismatchError(message)
             sums, grouped = (getattr(self, k) + state[k].to(self.sums) for k in _STATES[1:])
             _refuse_mixture(sums, grouped)
-        super().merge_state(incoming_state if isinstance(incoming_state, Metric) else state)
+        super().merge_state(incoming_state)
         self.group_keys, self.group_sums = self._joined(self.group_keys, self.group_sums)
         self._accept_new_rows()
 
-    def _no_groups(self) -> dict[str, Any]:
-        """Return the states of groups without rows."""
-        return {"grouped": torch.zeros_like(self.grouped), **{name: [] for name in _GROUP_STATES}}
-
     def _fits(self, state: dict[str, Any]) -> bool:
         """Return whether another state has these bins and classes, in full precision."""
-        edges, sums, grouped = (state.get(name) for name in _STATES)
-        return (
-            isinstance(edges, Tensor)
-            and isinstance(sums, Tensor)
-            and isinstance(grouped, Tensor)
-            and (sums.shape, grouped.shape) == (self.sums.shape, ())
-            and (sums.dtype, grouped.dtype) == (torch.float64, torch.float64)
-            and torch.equal(edges.to(self.edges), self.edges)
-            and self._groups_fit(*(state[name] for name in _GROUP_STATES))
-        )
-
-    def _groups_fit(self, keys: object, sums: object) -> bool:
-        """Return whether the sums of groups have these bins and classes, in full precision."""
+        states: list[Any] = [state.get(name) for name in (*_STATES, *_GROUP_STATES)]
+        edges, table, grouped, keys, sums = states
+        if not isinstance(keys, list) or not isinstance(sums, list) or len(keys) != len(sums):
+            return False
+        if not all(isinstance(each, Tensor) for each in (edges, table, grouped, *keys, *sums)):
+            return False
         cells = self.sums.shape[1] * len(self.bins)
         return (
-            isinstance(keys, list)
-            and isinstance(sums, list)
-            and len(keys) == len(sums)
+            (table.shape, table.dtype) == (self.sums.shape, torch.float64)
+            and (grouped.shape, grouped.dtype) == ((), torch.float64)
+            and torch.equal(edges.to(self.edges), self.edges)
             and all(
-                isinstance(k, Tensor)
-                and isinstance(s, Tensor)
-                and (k.dtype, s.dtype) == (torch.int64, torch.float64)
-                and k.shape == (len(k), 2)
-                and s.shape == k.shape
+                (k.dtype, s.dtype) == (torch.int64, torch.float64)
+                and k.shape == s.shape == (len(k), 2)
                 and bool(((k[:, 1] >= 0) & (k[:, 1] < cells)).all())
                 for k, s in zip(keys, sums, strict=True)
             )
@@ -239,7 +250,6 @@ class TableMetric(Metric):
         vars(self).update(before)
         if not saved:
             return
-        saved = {**self._no_groups(), **saved}
         if not self._fits(saved):
             error_msgs.append(
                 f"{prefix}sums must be float64 sums of {self.bins!r} and "
@@ -280,18 +290,10 @@ class TableMetric(Metric):
             _refuse_mixture(self.sums, self.grouped)
             tables = self.sums.cpu().numpy().swapaxes(0, 1)
             groups = self._groups()
-        no_votes = dict.fromkeys(VOTES, np.zeros(len(self.bins)))
-        return [
-            Reliability(
-                self.bins,
-                Sums(
-                    **{**dict(zip(KEPT, sums.copy(), strict=True)), **no_votes,
-                       "count": sums[0].astype(np.int64)}
-                ),
-                of_groups,
-            )
-            for sums, of_groups in zip(tables, groups, strict=True)
-        ]  # fmt: skip
+        none: dict[str, Any] = dict.fromkeys(SUM_NAMES, np.zeros(len(self.bins)))
+        found = (none | dict(zip(KEPT, sums.copy(), strict=True)) for sums in tables)
+        named = (Sums(**sums | {"count": sums["count"].astype(np.int64)}) for sums in found)
+        return [Reliability(self.bins, *each) for each in zip(named, groups, strict=True)]
 
     def _groups(self) -> Sequence[Groups | None]:
         """Return the products of group sums of each table; None without groups."""
@@ -350,35 +352,6 @@ class SoftCalibrationError(TableMetric):
     def __init__(self, bins: BinsLike = 10, **kwargs: Any) -> None:
         super().__init__(bins, 1, **kwargs)
 
-    def update(
-        self,
-        preds: Tensor,
-        target: Tensor,
-        weights: Tensor | None = None,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Add a batch, with predictions first, as in torchmetrics.
-
-        A batch without rows, or with only zero weights, adds nothing. An invalid batch raises
-        `InputError` or `InputTypeError`, and the state does not change.
-
-        Parameters
-        ----------
-        preds : Tensor of shape (n,)
-            Predicted probabilities in [0, 1]. Logits are refused.
-        target : Tensor of shape (n,)
-            Labels in [0, 1].
-        weights : Tensor of shape (n,), optional
-            Non-negative weights.
-        groups : integer Tensor of shape (n,), optional
-            The number of the patient, document, or annotator of each row. It must be the same in
-            every batch and process. Groups change only the uncertainty.
-        """
-        _refuse_no_tensors(preds=preds, target=target)
-        if preds.shape != target.shape or preds.numel():
-            sums = column_sums(preds, target, weights, self.bins)
-            self._add(sums, preds.unsqueeze(1), target.unsqueeze(1), weights, groups)
-
     def reliability(self) -> Reliability:
         """Return the table of all rows so far, for intervals, tests, and plots.
 
@@ -418,40 +391,19 @@ class TopLabelSoftCalibrationError(TableMetric):
         super().__init__(bins, 1, **kwargs)
         self.num_classes = _number_of_classes(num_classes)
 
-    def update(
-        self,
-        preds: Tensor,
-        target: Tensor,
-        weights: Tensor | None = None,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Add a batch, as `SoftCalibrationError.update` does.
-
-        Parameters
-        ----------
-        preds : Tensor of shape (n, num_classes)
-            Predicted probabilities in [0, 1] that sum to 1 per row. Logits are refused.
-        target : Tensor of shape (n, num_classes) or integer Tensor of shape (n,)
-            The label's share of each class, or the class number, from 0.
-        weights : Tensor of shape (n,), optional
-            Non-negative weights.
-        groups : integer Tensor of shape (n,), optional
-            The group of each row.
-        """
+    def _columns(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         target = _label_of_each_class(preds, target, self.num_classes)
         if not len(preds):
-            return
+            return preds[:, 0], target[:, 0]
         # torch cannot find the maximum of some integer types.
         preds = preds if preds.is_floating_point() else preds.double()
         target = target.double() if _is_whole(target) else target
         if not are_probabilities(preds, target):
             # Raise for an invalid value in any class, not only in the predicted one.
-            class_sums(preds, target, None, self.bins)
+            table_sums(preds, target, None, self.bins, by_class=True)
         _refuse_other_sums(preds)
         top, predicted = preds.max(dim=1)
-        mass = target.gather(1, predicted.unsqueeze(1)).squeeze(1)
-        sums = column_sums(top, mass, weights, self.bins)
-        self._add(sums, top.unsqueeze(1), mass.unsqueeze(1), weights, groups)
+        return top, target.gather(1, predicted.unsqueeze(1)).squeeze(1)
 
     def reliability(self) -> Reliability:
         """Return the table of all rows so far, as `SoftCalibrationError.reliability` does."""
@@ -487,34 +439,14 @@ class ClasswiseSoftCalibrationError(TableMetric):
     [0.1, 0.3, 0.2]
     """
 
+    _by_class = True
+
     def __init__(self, num_classes: int, bins: BinsLike = 10, **kwargs: Any) -> None:
         super().__init__(bins, _number_of_classes(num_classes), **kwargs)
         self.num_classes = num_classes
 
-    def update(
-        self,
-        preds: Tensor,
-        target: Tensor,
-        weights: Tensor | None = None,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Add a batch, as `SoftCalibrationError.update` does.
-
-        Parameters
-        ----------
-        preds : Tensor of shape (n, num_classes)
-            Predicted probabilities in [0, 1]; rows need not sum to 1. Logits are refused.
-        target : Tensor of shape (n, num_classes) or integer Tensor of shape (n,)
-            The label of each class in [0, 1], or the class number, from 0.
-        weights : Tensor of shape (n,), optional
-            Non-negative weights.
-        groups : integer Tensor of shape (n,), optional
-            The group of each row.
-        """
-        target = _label_of_each_class(preds, target, self.num_classes)
-        if len(preds):
-            sums = class_sums(preds, target, weights, self.bins)
-            self._add(sums, preds, target, weights, groups)
+    def _columns(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        return preds, _label_of_each_class(preds, target, self.num_classes)
 
     def reliabilities(self) -> list[Reliability]:
         """Return one table per class, as `SoftCalibrationError.reliability` does."""
@@ -602,7 +534,6 @@ def _number_of_classes(num_classes: int) -> int:
 
 def _label_of_each_class(preds: Tensor, target: Tensor, num_classes: int) -> Tensor:
     """Return the labels in the shape of the predictions; class numbers become one-hot."""
-    _refuse_no_tensors(preds=preds, target=target)
     rows = preds.shape[:1]
     if preds.shape != (*rows, num_classes):
         message = (

@@ -27,16 +27,15 @@ KEPT = tuple(name for name in kernel.SUM_NAMES if name not in VOTES)
 """The sums stored for tensors, in this order: all except those of votes."""
 
 
-def column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of columns of shape (n,), as float64 of shape (sums, 1, bins)."""
-    add_up = host_column_sums if preds.device.type == "cpu" else device_column_sums
-    return add_up(preds, target, weights, bins)
+def table_sums(
+    preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, *, by_class: bool = False
+) -> Tensor:
+    """Return the sums of rows, as float64 of shape (sums, tables, bins).
 
-
-def class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of each class, given (n, classes), of shape (sums, classes, bins)."""
-    add_up = host_class_sums if preds.device.type == "cpu" else device_class_sums
-    return add_up(preds, target, weights, bins)
+    Rows of shape (n,) have one table. By class, they have shape (n, classes) and a table per class.
+    """
+    add_up = host_sums if preds.device.type == "cpu" else device_sums
+    return add_up(preds, target, weights, bins, by_class=by_class)
 
 
 def are_probabilities(*tensors: Tensor) -> bool:
@@ -46,7 +45,18 @@ def are_probabilities(*tensors: Tensor) -> bool:
     return bool(torch.stack([(low >= 0) & (high <= 1) for low, high in ends]).all())
 
 
-def host_column_sums(
+def host_sums(
+    preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, *, by_class: bool = False
+) -> Tensor:
+    """Return the sums of rows on the CPU."""
+    if not by_class:
+        return _column_sums(preds, target, weights, bins)
+    columns = zip(preds.unbind(1), target.unbind(1), strict=True)
+    each = (_column_sums(p, y, weights, bins, f"[:, {k}]") for k, (p, y) in enumerate(columns))
+    return torch.cat(list(each), dim=1)
+
+
+def _column_sums(
     preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, part: str = ""
 ) -> Tensor:
     """Return the sums of columns on the CPU; `part` is the caller's index, for messages."""
@@ -59,23 +69,16 @@ def host_column_sums(
     return torch.from_numpy(np.array([getattr(sums, name) for name in KEPT])).unsqueeze(1)
 
 
-def host_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of each class on the CPU."""
-    columns = zip(preds.unbind(1), target.unbind(1), strict=True)
-    each = (host_column_sums(p, y, weights, bins, f"[:, {k}]") for k, (p, y) in enumerate(columns))
-    return torch.cat(list(each), dim=1)
-
-
-def device_column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of columns with torch operations."""
-    sums = _with_torch(preds.unsqueeze(-1), target.unsqueeze(-1), weights, bins)
-    return host_column_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
-
-
-def device_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Return the sums of each class with torch operations."""
-    sums = _with_torch(preds, target, weights, bins)
-    return host_class_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
+def device_sums(
+    preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, *, by_class: bool = False
+) -> Tensor:
+    """Return the sums of rows with torch operations."""
+    columns = (preds, target) if by_class else (preds.unsqueeze(-1), target.unsqueeze(-1))
+    sums = _with_torch(*columns, weights, bins)
+    if sums is not None:
+        return sums
+    weights = None if weights is None else weights.cpu()
+    return host_sums(preds.cpu(), target.cpu(), weights, bins, by_class=by_class)
 
 
 def group_sums(
@@ -89,15 +92,21 @@ def group_sums(
         The keys, of shape (entries, 2): the group, and the class times the number of bins plus the
         bin. The sums, of shape (entries, 2), of w d and w.
     """
-    p, y = preds.detach().double(), target.detach().double()
-    w = torch.ones_like(p)
-    if weights is not None:
-        w *= weights.detach().double().unsqueeze(1)
+    p, y, w = _doubles(preds, target, weights)
     present = w > 0
     group = groups.to(p.device, torch.int64).unsqueeze(1).expand_as(p)
     values = torch.stack((w * (p - y), w), dim=-1)
     keys = torch.stack((group, _places(p, bins)), dim=-1)
     return added_by_key(keys[present], values[present])
+
+
+def _doubles(
+    preds: Tensor, target: Tensor, weights: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return predictions, labels, and weights of the same shape, as float64 without gradients."""
+    p, y = preds.detach().double(), target.detach().double()
+    w = torch.ones_like(p)
+    return p, y, w if weights is None else w * weights.detach().double().unsqueeze(1)
 
 
 def added_by_key(keys: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
@@ -117,22 +126,14 @@ def _places(p: Tensor, bins: Bins) -> Tensor:
     return place + torch.arange(p.shape[1], device=p.device) * len(bins)
 
 
-def _on_host(
-    preds: Tensor, target: Tensor, weights: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    return preds.cpu(), target.cpu(), None if weights is None else weights.cpu()
-
-
 def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor | None:
     """Return the sums of (n, classes), or None if something is invalid."""
     if not _have_right_shapes(preds, target, weights) or not are_probabilities(preds, target):
         return None
-    p, y = preds.detach().double(), target.detach().double()
-    w = torch.ones_like(p)
-    if weights is not None:
-        w *= weights.detach().double().unsqueeze(1)
-        if not bool((((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0)).all()):
-            return None
+    p, y, w = _doubles(preds, target, weights)
+    right = ((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0)
+    if weights is not None and not bool(right.all()):
+        return None
     shape = len(KEPT), p.shape[1], len(bins)
     cell = _places(p, bins)
     found = terms(p, y, w, None, lambda condition, value: torch.where(condition, value, 0.0))

@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 from softcal.exceptions import InputError
 from softcal.inference.segments import Audit, audit_tables, unit_bins
-from softcal.sources.scanning import scan
+from softcal.scanning.data import Cut
+from softcal.scanning.scan import scan
 from softcal.table.tableset import TableSet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
+
+    from softcal.scanning.data import Label
 
 
 def audit(
     source: Any,
     *,
-    y_true: str | None = None,
+    y_true: str | Label | None = None,
     y_prob: str | None = None,
-    by: str | Sequence[str] | None = None,
-    features: Mapping[str, int | Sequence[float]] | None = None,
+    by: str | Cut | Sequence[str | Cut] | None = None,
     depth: int = 2,
     model: str | None = None,
     level: float = 0.95,
@@ -50,10 +52,8 @@ def audit(
     source : TableSet, or source of rows
         A set made with `by`, or files, a frame, or an engine as in `scan`.
     y_true, y_prob, by
-        For rows: as in `scan`. For a set, `by` selects some of its columns.
-    features : mapping from str to int or to sequence of float, optional
-        For rows: columns of numbers, each with how many ranges it is cut into or with the numbers
-        to cut it at, as in `scan`.
+        For rows: as in `scan`; `Cut("age", 10)` cuts a column of numbers into ranges. For a set,
+        `by` selects some of its columns.
     depth : int, default=2
         The largest number of columns in a conjunction.
     model : str, optional
@@ -67,7 +67,7 @@ def audit(
     rng : numpy.random.Generator or int, default=0
         The source of random numbers, or its seed.
     **options
-        For rows: other arguments of `scan`, such as `sample_weight` and `n_votes`.
+        For rows: other arguments of `scan`, such as `sample_weight`.
 
     Returns
     -------
@@ -96,9 +96,9 @@ def audit(
     >>> found.segments[0].sentence
     'device = phone and country = FR: 22.0 percentage points too high, 643 rows'
     """
-    columns = [by] if isinstance(by, str) else by
+    columns: Any = [by] if isinstance(by, str | Cut) else by
     if isinstance(source, TableSet):
-        given = {"y_true": y_true, "y_prob": y_prob, "features": features, **options}
+        given = {"y_true": y_true, "y_prob": y_prob, **options}
         for name, value in given.items():
             if value is not None:
                 message = f"{name} is for rows: leave it out with a TableSet."
@@ -111,7 +111,7 @@ def audit(
         rest = {"bins": unit_bins(), **options}  # few, because cells may be many
         tables = scan(
             source, y_true=y_true, y_prob=y_prob, by=() if columns is None else columns,
-            features=features, pairs=False, **rest,
+            pairs=False, **rest,
         )  # fmt: skip
         columns = None  # all
     return audit_tables(

@@ -27,6 +27,7 @@ _MOST_HALVINGS = 40
 _MOST_DIRECTIONS = 50
 _NEARLY_FLAT = 1e-13  # gradient below which the search stops
 _NEARLY_THERE = 1e-13  # predicted decrease too small to check, so the step is accepted
+_SHORT = 0.01  # of the parameters: above it, the search goes on
 
 
 class Local(NamedTuple):
@@ -38,31 +39,41 @@ class Local(NamedTuple):
 
 
 def minimum(
-    near: Callable[[FloatArray], Local], start: FloatArray, lower: FloatArray
+    near: Callable[[FloatArray], Local],
+    start: FloatArray,
+    lower: FloatArray,
+    ridge: float = RIDGE,
 ) -> FloatArray:
     """Minimize the function plus ridge by Newton steps, halved if they do not decrease it."""
 
     def with_ridge(at: FloatArray) -> Local:
         found, moved = near(at), at - start
         return Local(
-            found.value + RIDGE / 2 * float(moved @ moved),
-            found.slope + RIDGE * moved,
-            found.curvature + RIDGE * np.eye(at.size),
+            found.value + ridge / 2 * float(moved @ moved),
+            found.slope + ridge * moved,
+            found.curvature + ridge * np.eye(at.size),
         )
 
     at, here = start, with_ridge(start)
     for _ in range(_MOST_STEPS):
         target = _minimum_of_quadratic(at, here, lower)
-        if float(here.slope @ (at - target)) < _NEARLY_THERE:
+        checked = float(here.slope @ (at - target)) >= _NEARLY_THERE
+        if not checked and is_short(target - at, at):
             return target
         for halvings in range(_MOST_HALVINGS):
             there = at + (target - at) / 2**halvings
             found = with_ridge(there)
             # The decrease must be a sufficient part of what the gradient predicts (Armijo's rule).
-            if found.value <= here.value + 1e-4 * float(here.slope @ (there - at)):
+            least = 1e-4 * float(here.slope @ (at - there))
+            if not checked or found.value <= here.value - least:
                 break
         at, here = there, found
     return at
+
+
+def is_short(step: FloatArray, at: FloatArray) -> bool:
+    """Return whether a step is the last one: without a minimum, no step is this short."""
+    return bool((np.abs(step) <= _SHORT * (1 + np.abs(at))).all())
 
 
 def _minimum_of_quadratic(at: FloatArray, here: Local, lower: FloatArray) -> FloatArray:
@@ -92,20 +103,26 @@ _NUMBERS_AT_ONCE = 1 << 16
 
 
 def logistic(
-    columns: Sequence[FloatArray], y: FloatArray, w: FloatArray, theta: FloatArray
+    columns: Sequence[FloatArray],
+    y: FloatArray,
+    w: FloatArray,
+    theta: FloatArray,
+    offset: FloatArray | None = None,
 ) -> Local:
     """Compute the sum over rows of w (log(1 + exp(eta)) - y eta), for eta linear in the columns.
 
-    If theta has one more number than there are columns, the last one is the intercept.
+    If theta has one more number than there are columns, the last one is the intercept. An offset
+    is added to eta.
     """
     n_parameters = theta.size
 
     def of_rows(part: slice) -> Local:
         # No matrix products: BLAS would start its own threads inside these threads.
         x = [column[part] for column in columns]
-        eta = sum((number * each for number, each in zip(theta, x, strict=False)), 0.0)
+        first = 0.0 if offset is None else offset[part]
+        eta = sum((number * each for number, each in zip(theta, x, strict=False)), first)
         if n_parameters > len(x):
-            eta += theta[-1]
+            eta = eta + theta[-1]
             x.append(np.ones_like(eta))
         small = np.exp(-np.abs(eta))
         q = np.where(eta >= 0, 1.0, small) / (1 + small)
