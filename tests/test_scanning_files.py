@@ -386,6 +386,26 @@ def test_damaged_file_is_read_or_refused_and_never_crashes(tmp_path: Path, kind:
             assert "\n" not in str(error)  # noqa: PT017
 
 
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "zst": lambda text: pa.compress(text, "zstd", asbytes=True),
+    "bz2": bz2.compress,
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_truncated_compressed_file_is_refused(tmp_path: Path, name: str, kind: str) -> None:
+    draw = random.Random(0)  # noqa: S311
+    each = "{},{}\n" if name == "a.csv" else '{{"y": {}, "p": {}}}\n'
+    rows = "".join(each.format(draw.random(), draw.random()) for _ in range(100_000))
+    packed = PACKED[kind]((("y,p\n" if name == "a.csv" else "") + rows).encode())
+    for end in (len(packed) // 2, len(packed) - 4):
+        (tmp_path / f"{name}.{kind}").write_bytes(packed[:end])
+        with pytest.raises(sc.InputError, match="cannot read"):
+            values(tmp_path / f"{name}.{kind}", "y")
+
+
 def test_unsupported_text_in_parquet_is_refused(tmp_path: Path) -> None:
     bad = pa.array([b"a", b"\xff"]).view(pa.string())
     pq.write_table(pa.table({"s": bad}), tmp_path / "x.parquet")

@@ -375,7 +375,7 @@ def _csv(path: Any, form: Format, _how: Files, con: Any) -> tuple[list[str], Par
     # inside a name for that of the lines, and then find no row.
     if len(names) == 1 or re.search("[\r\n]", "".join(names)):
         here, form = _plain_copy(path, form), Format("text")
-    elif form.encoding is not None or form.compression == "bz2" or lines_before:
+    elif form.encoding or form.compression or lines_before:
         here, form = _utf_8_copy(path, form), form._replace(compression=None)
     scan = _scan_of_csv(con, here, form, len(names))
     own = [Own(f"c{k}", "CSV") for k in range(len(names))]
@@ -446,7 +446,10 @@ def _plain_copy(path: Any, form: Format) -> Path:
 
 
 def _utf_8_copy(path: Any, form: Format) -> Path:
-    """Copy a text file as UTF-8, without compression and without lines before the first row."""
+    """Copy a text file as UTF-8, without compression and without lines before the first row.
+
+    DuckDB would read the rows of a truncated compressed file without an error.
+    """
     copy, started = temporary(path.name), False
     with text_of(path, form) as lines, copy.open("w", encoding="utf-8", newline="") as to:
         if form.sep_line:
@@ -461,7 +464,7 @@ def _json_lines(path: Any, form: Format, _how: Files, con: Any) -> tuple[list[st
     here = path
     with path.open("rb") as file:
         marked = file.read(3) == b"\xef\xbb\xbf"
-    if form.encoding is not None or form.compression == "bz2" or marked:
+    if form.encoding or form.compression or marked:
         here, form = _utf_8_copy(path, form), Format("jsonl")
     return _of_lines(here, form, Places(first_objects(here, form)), path, con)
 
