@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
 
@@ -29,6 +29,8 @@ Frame: TypeAlias = "nw.LazyFrame[Any]"
 
 Kind: TypeAlias = Literal["number", "text", "list", "value"]
 """What a column holds: numbers or Booleans, text, lists, or other single values."""
+
+Answer = TypeVar("Answer")
 
 AT, RAW = "at", "x"
 """In numbered rows: the file and the row of each, in one number; and the start of texts' names."""
@@ -122,6 +124,12 @@ class Source:
         """Why a column may be missing."""
         return ""
 
+    def explain(self, error: Exception) -> None:
+        """Raise a better error for one of DuckDB about a file, if there is one."""
+
+    def refuse_changed(self) -> None:
+        """Raise if a file has changed since it was opened."""
+
 
 class Here(Source):
     """Rows that DuckDB reads: of files, or of a frame in memory."""
@@ -177,7 +185,8 @@ class Here(Source):
     def list_length(self, name: str) -> int:
         """Return the length of the first list of a column; 0 if there is none."""
         for part in self._parts:
-            lists = part.relation().project(f"len({part.own[name]}) AS n").filter("n IS NOT NULL")
+            own = self._own(part, name, "value")
+            lists = part.relation().project(f"len({own}) AS n").filter("n IS NOT NULL")
             found = lists.limit(1).fetchall()
             if found:
                 return int(found[0][0])
@@ -198,38 +207,58 @@ class Here(Source):
 
     def refuse_damaged(self) -> None:
         """Raise if a file cannot be read to its end."""
-        with naming_the_place(self.place):
-            for part in self._parts:
-                part.relation().aggregate("count(*)").fetchall()
+        for k in range(len(self._parts)):
+            answered(self, lambda k=k: self._parts[k].relation().aggregate("count(*)").fetchall())  # type: ignore[misc]
 
     def _union(self, uses: Sequence[Use], *, numbered: bool) -> Any:
         parts = [
             part.relation().project(", ".join(self._columns(part, uses, k if numbered else None)))
-            for k, part in enumerate(self._parts)
+            for k, part in enumerate(self._parts_to_read(numbered=numbered))
         ]
-        found = parts[0]
-        for part in parts[1:]:
-            found = found.union(part)
-        return found
+        while len(parts) > 1:  # in pairs, because a plan must not be as deep as there are files
+            parts = [
+                one.union(*two) if two else one
+                for one, *two in (parts[k : k + 2] for k in range(0, len(parts), 2))
+            ]
+        return parts[0]
+
+    def _parts_to_read(self, *, numbered: bool) -> Sequence[Part]:
+        """Return the parts; files may be read together, unless their rows are numbered."""
+        del numbered
+        return self._parts
+
+    def _own(self, part: Part, name: str, as_: str) -> str:
+        """Return a column of a part in SQL, for a use."""
+        del as_
+        return part.own[name]
 
     def _columns(self, part: Part, uses: Sequence[Use], number: int | None) -> Iterator[str]:
         yield from ("1 AS one",) if not uses else ()
         for k, (name, as_) in enumerate(uses):
-            own = part.own[name]
+            own = self._own(part, name, as_)
             if as_ == "value" or not self.parsed(name):
                 yield f"{own} AS c{k}"
                 continue
             text = self._number(own, percent=as_ == "percent")
             words = ", ".join(map(quoted_text, MISSING_WORDS))
-            yield f"TRY_CAST({text} AS DOUBLE) AS c{k}"
-            yield (
-                f"(({own}) IS NOT NULL AND ({own}) NOT IN ({words}) AND trim({own}) <> '' AND "
-                f"(TRY_CAST({text} AS DOUBLE) IS NULL OR contains({own}, '_'))) AS t{k}"
+            parsed = (
+                f"coalesce(TRY_CAST({text} AS DOUBLE), CASE lower({own}) WHEN 'true' THEN 1.0 "
+                "WHEN 'false' THEN 0.0 END)"
+            )
+            yield f"{parsed} AS c{k}"
+            yield (  # CASE, because AND would compare every text with every word
+                f"CASE WHEN {parsed} IS NULL OR contains({own}, '_') THEN ({own}) IS NOT NULL AND "
+                f"({own}) NOT IN ({words}) AND trim({own}) <> '' ELSE false END AS t{k}"
             )
             if number is not None:
                 yield f"{own} AS {RAW}{k}"
         if number is not None:
-            yield f"({number}::BIGINT << {ROW_BITS}) + row_number() OVER () AS {AT}"
+            yield f"{self._at(part, number)} AS {AT}"
+
+    def _at(self, part: Part, number: int) -> str:
+        """Return the number of the file and the row of each row in SQL."""
+        del part
+        return f"({number}::BIGINT << {ROW_BITS}) + row_number() OVER ()"
 
     def _number(self, own: str, *, percent: bool) -> str:
         if percent:
@@ -572,6 +601,32 @@ def batches(frame: Frame, rows: int) -> Iterator[Any]:
             yield from nw.from_native(part.compute(), eager_only=True).to_arrow().to_batches(rows)
     else:
         yield from collected(frame).to_batches(rows)
+
+
+class ReadAgainError(Exception):
+    """Raised if a query fails, and would succeed now: a copy replaces a file DuckDB refuses."""
+
+
+def answered(source: Source, ask: Callable[[], Answer]) -> Answer:
+    """Return the answer of a function that queries a source, and calls `frame` for each query."""
+    while True:
+        with suppress(ReadAgainError), explaining(source):
+            return ask()
+
+
+@contextmanager
+def explaining(source: Source) -> Iterator[None]:
+    """Raise errors about files as ours, and `ReadAgainError`; see `answered`."""
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # streams raise errors of Arrow
+        source.explain(error)
+        with naming_the_place(source.place):
+            raise duckdb.Error(str(error)) from error
+    source.refuse_changed()
 
 
 @contextmanager
