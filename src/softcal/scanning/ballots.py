@@ -373,7 +373,7 @@ def one_per_item(rows: Frame, item: str, names: dict[str, str]) -> Frame:
     return grouped.select("item", *names)
 
 
-def rated(plan: Any) -> tuple[Votes, tuple[str, ...], list[Any]]:
+def rated(plan: Any) -> tuple[Votes, tuple[str, ...], dict[str, Any]]:
     """Bring votes here with the kind of each rater, and the predictions of their items."""
     from softcal.scanning.stream import numbers
 
@@ -385,7 +385,7 @@ def rated(plan: Any) -> tuple[Votes, tuple[str, ...], list[Any]]:
     votes = votes_here(ballots, label)
     votes = votes.for_items([name for name in votes.items or () if str(name) in here])
     order = [here[str(name)] for name in votes.items or ()]
-    predictions = [numbers(rows[model.p])[order] for model in plan.models]
+    predictions = {model.name: numbers(rows[model.p])[order] for model in plan.models}
     return votes, _kinds(ballots, votes, label), predictions
 
 

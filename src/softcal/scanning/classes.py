@@ -35,13 +35,13 @@ from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import TOP, thresholds
 
 if TYPE_CHECKING:
-    from softcal.scanning.source import Frame
     from collections.abc import Mapping, Sequence
 
     from softcal._validation.inputs import Coded, FloatArray, Rows
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data
     from softcal.scanning.rows import Uses
+    from softcal.scanning.source import Frame
     from softcal.table.build import Builder, Entries
 
 

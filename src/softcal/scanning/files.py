@@ -33,6 +33,7 @@ from softcal.scanning.formats import (
     separator_hint,
     text_of,
 )
+from softcal.scanning.parquet import parquet_batches
 from softcal.scanning.source import (
     ROW_BITS,
     Here,
@@ -196,6 +197,8 @@ class OpenedFiles(Here):
         texts = [each.form for each in files if each.form.kind == "text"]
         self.decimal = decimal if texts else "."
         self.hint_ = separator_hint(first.names, texts[0].mark) if first.form in texts[:1] else ""
+        if all(each.form.kind == "parquet" and isinstance(each.path, Path) for each in files):
+            self.plain = partial(parquet_batches, [each.path for each in files])
 
     @cached_property
     def _joined(self) -> list[Part]:

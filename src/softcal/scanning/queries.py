@@ -17,9 +17,9 @@ from softcal.table.build import MAX_CELLS, Entries, refuse_many_cells
 from softcal.table.kernel import SUM_NAMES
 
 if TYPE_CHECKING:
-    from softcal.scanning.source import Frame
     from softcal.scanning.cells import Cells
     from softcal.scanning.plan import Plan
+    from softcal.scanning.source import Frame
     from softcal.table.build import Builder
 
 _ENTRIES_AT_ONCE = 1 << 18

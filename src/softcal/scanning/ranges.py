@@ -14,9 +14,9 @@ from softcal.scanning.expressions import place_of
 from softcal.scanning.source import batches
 
 if TYPE_CHECKING:
-    from softcal.scanning.source import Frame
     from softcal._validation.inputs import FloatArray
     from softcal.scanning.data import Cut
+    from softcal.scanning.source import Frame
     from softcal.table.blocks import IntArray
 
 _MOST_KEYS = 1 << 17  # different numbers of a column that are held in memory

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from softcal._display import did_you_mean, keyword
 from softcal._optional import naming_the_extra
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 DROP = keyword("drop_missing", True)  # noqa: FBT003
 _MOST_WORDS = 20
+
+Answer = TypeVar("Answer")
 
 
 @naming_the_extra()
@@ -122,20 +123,17 @@ def scan(
         source, y_true=y_true, y_prob=y_prob, by=by, sample_weight=sample_weight, groups=groups,
         bins=bins, pairs=pairs, drop_missing=drop_missing, date=date,
     )  # fmt: skip
-    with opened_plan(data) as plan:
-        return collect(plan).tables
+    return planned_and(data, collect).tables
 
 
-@contextmanager
-def opened_plan(data: Data) -> Iterator[Plan]:
-    """Open the sources of a description; close DuckDB afterwards."""
+def planned_and(data: Data, compute: Callable[[Plan], Answer]) -> Answer:
+    """Open the sources of a description, compute something from its rows, and close DuckDB."""
     from softcal.scanning.plan import planned
-    from softcal.scanning.source import connected, naming_the_place
+    from softcal.scanning.source import Session, answered
 
-    con = connected()
+    con = Session()
     try:
-        with naming_the_place("the source"):
-            yield planned(data, con)
+        return answered(con, lambda: compute(planned(data, con)))
     finally:
         con.close()
 
@@ -157,14 +155,16 @@ class Scanned(NamedTuple):
 
 def scanned(data: Data, look: Look | None = None) -> Scanned:
     """Add up the rows of a description. `look` then gets the rows, a bounded number at a time."""
-    with opened_plan(data) as plan:
-        found = collect(plan)
-        if look is not None and plan.classes is None and plan.shared:
-            from softcal.scanning.stream import rows_in_batches
+    from softcal.scanning.stream import rows_in_batches
 
+    def computed(plan: Plan) -> Scanned:
+        found = collect(plan)  # raises if a file cannot be read, so `look` gets rows once
+        if look is not None and plan.classes is None and plan.shared:
             for k, (rows, groups) in enumerate(rows_in_batches(plan)):
                 look(k, rows, groups)
         return found
+
+    return planned_and(data, computed)
 
 
 def collect(plan: Plan) -> Scanned:

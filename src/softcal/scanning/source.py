@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -207,8 +208,12 @@ class Here(Source):
 
     def refuse_damaged(self) -> None:
         """Raise if a file cannot be read to its end."""
-        for k in range(len(self._parts)):
-            answered(self, lambda k=k: self._parts[k].relation().aggregate("count(*)").fetchall())  # type: ignore[misc]
+
+        def count() -> None:
+            for part in self._parts:
+                part.relation().aggregate("count(*)").fetchall()
+
+        answered(self.con, count)
 
     def _union(self, uses: Sequence[Use], *, numbered: bool) -> Any:
         parts = [
@@ -399,14 +404,17 @@ def is_spark(frame: Frame) -> bool:
     return bool(frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect())
 
 
-def opened(source: Any, con: Any) -> Source:
+def opened(source: Any, con: Session) -> Source:
     """Open a source."""
     if are_paths(source):
         source = Files(source)
     if isinstance(source, Files):
         from softcal.scanning.files import opened_files
 
-        return opened_files(source, con)
+        key = repr(source)  # the same files may be opened again, after a copy has replaced one
+        if key not in con.opened:
+            con.opened[key] = opened_files(source, con)
+        return con.opened[key]
     if isinstance(source, Mapping):
         source = _table_of(source)
     frame = nw.from_native(source, pass_through=True)
@@ -524,20 +532,26 @@ def _own(names: Sequence[str]) -> dict[str, str]:
     return {name: quoted_name(name) for name in names}
 
 
-def connected() -> Any:
-    """Return a private DuckDB. It loads nothing from the network, and spills to a folder of its own."""
-    import tempfile
+class Session:
+    """A private DuckDB, and the files that are open in it.
 
-    import duckdb
+    It loads nothing from the network, and spills to a folder of its own.
+    """
 
-    folder = tempfile.gettempdir()
-    con = duckdb.connect(
-        config={"autoinstall_known_extensions": False, "temp_directory": f"{folder}/softcal-duckdb"}
-    )
-    for setting in ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
-                    "memory_limit = '2GB'", "python_enable_replacements = false"):  # fmt: skip
-        con.execute(f"SET {setting}").fetchall()
-    return con
+    def __init__(self) -> None:
+        import duckdb
+
+        self.opened: dict[str, Source] = {}
+        folder = f"{tempfile.gettempdir()}/softcal-duckdb"
+        self._con = duckdb.connect(
+            config={"autoinstall_known_extensions": False, "temp_directory": folder}
+        )
+        for setting in ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
+                        "memory_limit = '2GB'", "python_enable_replacements = false"):  # fmt: skip
+            self._con.execute(f"SET {setting}").fetchall()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._con, name)
 
 
 def refuse_wide(columns: int) -> None:
@@ -607,15 +621,18 @@ class ReadAgainError(Exception):
     """Raised if a query fails, and would succeed now: a copy replaces a file DuckDB refuses."""
 
 
-def answered(source: Source, ask: Callable[[], Answer]) -> Answer:
-    """Return the answer of a function that queries a source, and calls `frame` for each query."""
+def answered(con: Session, ask: Callable[[], Answer]) -> Answer:
+    """Return the answer of a function that opens sources and queries them.
+
+    It is called again if a copy has replaced a file.
+    """
     while True:
-        with suppress(ReadAgainError), explaining(source):
+        with suppress(ReadAgainError), explaining(con):
             return ask()
 
 
 @contextmanager
-def explaining(source: Source) -> Iterator[None]:
+def explaining(con: Session) -> Iterator[None]:
     """Raise errors about files as ours, and `ReadAgainError`; see `answered`."""
     import duckdb
     import pyarrow as pa
@@ -623,22 +640,14 @@ def explaining(source: Source) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # streams raise errors of Arrow
-        source.explain(error)
-        with naming_the_place(source.place):
-            raise duckdb.Error(str(error)) from error
-    source.refuse_changed()
-
-
-@contextmanager
-def naming_the_place(place: str) -> Iterator[None]:
-    """Raise DuckDB's errors about files as ours."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.Error as error:
+        for source in con.opened.values():
+            source.explain(error)
+        place = " and ".join(source.place for source in con.opened.values()) or "the source"
         text = " ".join(str(error).split())
-        raise InputError(f"cannot read {place}: {text:.300}") from error
+        message = f"cannot read {place}: {text:.300}"
+        raise InputError(message) from error
+    for source in con.opened.values():
+        source.refuse_changed()
 
 
 def text_hint() -> str:

@@ -145,8 +145,8 @@ def all_rows(plan: Plan) -> AllRows:
              for _, coded in parts if coded is not None]
         )  # fmt: skip
     model = plan.models[0]
-    y, p, w, m = columns
-    return AllRows(Rows(y, p, w, m, own[0].names), groups, (model.name,), dropped)
+    rows = own[0]._make([*columns, own[0].names])
+    return AllRows(rows, groups, (model.name,), dropped)
 
 
 def _joined(parts: Sequence[Any]) -> Any:

@@ -6,7 +6,7 @@ Rows have the columns p and y (of pairs pa, ya, pb, yb), w, m, and the keys of s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
 
@@ -16,10 +16,10 @@ from softcal.table.kernel import SUM_NAMES
 from softcal.table.terms import terms
 
 if TYPE_CHECKING:
-    from softcal.scanning.source import Frame
     from collections.abc import Mapping, Sequence
 
     from softcal.bins import Bins
+    from softcal.scanning.source import Frame
 
 # Sums of rows without weights or votes that equal another sum, which is computed once.
 _EQUAL = {
