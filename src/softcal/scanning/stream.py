@@ -145,7 +145,7 @@ def all_rows(plan: Plan) -> AllRows:
              for _, coded in parts if coded is not None]
         )  # fmt: skip
     model = plan.models[0]
-    rows = own[0]._make([*columns, own[0].names])
+    rows = Rows._make([*columns, own[0].names])
     return AllRows(rows, groups, (model.name,), dropped)
 
 
