@@ -291,6 +291,9 @@ class Long(_Stated):
         The column of items, by which models are compared in pairs.
     epochs : bool, default=False
         Whether rows of one item and model are repetitions, whose labels are votes.
+    drop_unmatched : bool, default=False
+        Whether to leave out items that some model lacks. Otherwise a set with pairs of models
+        refuses them.
 
     Examples
     --------
@@ -302,6 +305,7 @@ class Long(_Stated):
     model: str | None = None
     item: str | None = None
     epochs: bool = False
+    drop_unmatched: bool = False
 
     def _refuse_impossible(self) -> None:
         if self.epochs and self.item is None:

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 
+from softcal._display import keyword
 from softcal._validation.rules import MISSING
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.scanning.ballots import Counted, counted, matched, one_per_item
+from softcal.scanning.ballots import (
+    Counted,
+    counted,
+    counted_and_first,
+    matched,
+    one_per_item,
+)
 from softcal.scanning.checks import Check
 from softcal.scanning.classes import ClassPlan, class_plan
 from softcal.scanning.data import Column, Cut, Data, Files, Long, Model, RawVotes
@@ -353,10 +360,39 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
         own = tuple(f"y0_{t}" for t in range(len(label.y)))
         voted = label.votes is not None or long.epochs
         models.append(ModelRows(name, roles, "p0", own, "m0" if voted else None))
+    dropped = 0
+    if long.item is not None and len(models) > 1 and (data.pairs or long.drop_unmatched):
+        models, dropped = _matched_models(models, long)
     return Plan(
         data, con, tuple(models), label.targets, label.name,
         label.name if long.epochs else label.of_votes, ranges=ranges, items=long.item is not None,
+        unmatched=dropped,
     )  # fmt: skip
+
+
+def _matched_models(models: list[ModelRows], long: Long) -> tuple[list[ModelRows], int]:
+    """Return models with the same items, and how many rows of the first were left out."""
+    frames = [model.roles.rows for model in models]
+    items = [rows.filter(nw.col("status") == 0).select("item") for rows in frames]
+    dropped = 0
+    for k, model in enumerate(models):
+        rows = frames[k]
+        for j, other in enumerate(items):
+            if j == k:
+                continue
+            alone = counted_and_first(items[k].join(other, on="item", how="anti"), ["item"])
+            if alone is not None and not long.drop_unmatched:
+                message = (
+                    f"models are compared on the same items: {alone[0]:,} values of {long.item} "
+                    f"have a row of {model.name!r} and none of {models[j].name!r}, the first is "
+                    f"{alone[1][0]!r:.60}. Pass {keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
+                )
+                raise InputError(message)
+            if alone is not None:
+                rows = rows.join(other, on="item", how="semi")
+                dropped += alone[0] if k == 0 else 0
+        models[k] = model._replace(roles=model.roles._replace(rows=rows))
+    return models, dropped
 
 
 def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | None]]:
@@ -395,8 +431,6 @@ def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | 
 
 def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     """Return one row per item: refuse repeated items, or count repetitions as votes."""
-    from softcal.scanning.ballots import counted_and_first
-
     rows = roles.rows
     sizes = rows.group_by("item").agg(nw.len().alias("n"))
     twice = counted_and_first(sizes.filter(nw.col("n") > 1), ["item"])

@@ -85,8 +85,8 @@ def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Stream
         if found is None or found[2] is None:
             return None
         rows, dropped = rows + found[0], dropped + found[1]
-        if found[2]:
-            builder.add(found[2])
+        if found[2]:  # rows of other frames are counted once, with the first model
+            builder.add(found[2] if 0 in models else found[2]._replace(rows=0))
     return Streamed(rows, dropped)
 
 
