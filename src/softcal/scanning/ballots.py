@@ -134,7 +134,8 @@ def _positive(ballots: Frame, label: RawVotes) -> list[str]:
                 f"{label.vote} must have the value {label.positive!r:.60} in some row: it has it "
                 "in none."
             )
-        raise InputError(f"{problem}{_choices('Its values', label.positive, words)}")
+        message = f"{problem}{_choices('Its values', label.positive, words)}"
+        raise InputError(message)
     return own
 
 
@@ -286,7 +287,8 @@ def _binary(label: RawVotes, votes: Votes) -> Votes:
         problem = "name the class of the votes that counts as 1"
         if positive is not None:
             problem = f"votes must have the class {positive!r:.60}, which none has"
-        raise InputError(f"{problem}.{_choices('The classes', positive, [*words])}")
+        message = f"{problem}.{_choices('The classes', positive, [*words])}"
+        raise InputError(message)
     return votes.binary(words[positive])
 
 

@@ -82,6 +82,8 @@ class Cells:
             self._coded(segment, values, rows)
             for segment, values in zip(self._plan.data.by, columns, strict=True)
         ]
+        if len(each) == 1:
+            return Coded(each[0].numbers, [(name,) for name in each[0].names])
         whole = np.zeros(len(columns[0]), dtype=np.int64)
         for one in each:
             whole = whole * max(len(one.names), 1) + one.numbers

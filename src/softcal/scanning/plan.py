@@ -45,7 +45,7 @@ MANY_TARGETS = 101
 
 
 class ModelRows(NamedTuple):
-    """Where the rows of a model are: the frame, and its columns of predictions, labels, and votes."""
+    """Where the rows of a model are: in which columns of which frame."""
 
     name: str
     roles: Roles
@@ -385,7 +385,8 @@ def _matched_models(models: list[ModelRows], long: Long) -> tuple[list[ModelRows
                 message = (
                     f"models are compared on the same items: {alone[0]:,} values of {long.item} "
                     f"have a row of {model.name!r} and none of {models[j].name!r}, the first is "
-                    f"{alone[1][0]!r:.60}. Pass {keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
+                    f"{alone[1][0]!r:.60}. Pass "
+                    f"{keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
                 )
                 raise InputError(message)
             if alone is not None:

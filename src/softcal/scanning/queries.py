@@ -132,15 +132,15 @@ class Queries:
         for one, two in combinations(range(len(plan.models)), 2):
             key, rows = (one, two, 0), plan.pair(one, two)
             terms = sums.pair_terms(rows, weighted=plan.weighted)
-            table = collected(sums.losses(terms, plan.by))
-            self._add("losses", key, table, [], self._values(table, "losses"), slice(None))
             if plan.data.groups is not None:
+                table = collected(sums.losses(terms, plan.by))
                 self._owned("group_losses", key, sums.group_losses(terms, plan.by), "group")
-                continue
-            table = collected(sums.cross(rows, plan.by, grid, weighted=plan.weighted))
-            values = self._values(table, "cross")
-            places = [numbers(table["bin_a"]), numbers(table["bin_b"])]
-            self._add("cross", key, table, places, values, values[0] != 0)
+            else:
+                table = collected(sums.pairs(terms, plan.by, grid, weighted=plan.weighted))
+                values = self._values(table, "cross")
+                places = [numbers(table["bin_a"]), numbers(table["bin_b"])]
+                self._add("cross", key, table, places, values, values[0] != 0)
+            self._add("losses", key, table, [], self._values(table, "losses"), slice(None))
 
     def raters(self) -> None:
         """Add the sums of raters, and their joint sums of each pair of models."""
@@ -175,9 +175,9 @@ def _counting(rows: Frame) -> Frame:
 
 def _present(names: Any, found: Sparse, depth: int) -> tuple[Any, Sparse]:
     """Leave out segments without entries."""
-    present, number = np.unique(found.keys[depth], return_inverse=True)
-    if present.size == len(names):
+    here = np.bincount(found.keys[depth], minlength=len(names)) > 0
+    if here.all():
         return names, found
     keys = found.keys.copy()
-    keys[depth] = number
-    return [names[k] for k in present.tolist()], Sparse(keys, found.values)
+    keys[depth] = (np.cumsum(here) - 1)[keys[depth]]
+    return [names[k] for k in np.flatnonzero(here).tolist()], Sparse(keys, found.values)

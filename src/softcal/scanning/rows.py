@@ -72,7 +72,7 @@ class Uses:
         self.source.refuse_unknown(name)
         kind = self.source.kind(name)
         parsed = self.source.parsed(name) and (percent or bool(self.source.files))
-        if kind == "text" and not parsed or kind in ("list", "value"):
+        if (kind == "text" and not parsed) or kind in ("list", "value"):
             self._refuse_type(name, kind, what)
         k = self._use(name, "percent" if percent and parsed else "number")
         if not parsed:
