@@ -273,8 +273,8 @@ def _of_matrix(
     found = pa.table(columns)
     workers = 0 if votes.ballots is None else len(votes.ballots.workers)
     return Counted(
-        name, source.given(found, con), single, tuple(classes or ()), int(votes.counts.sum()), workers,
-        posterior=posterior, matrix=votes,
+        name, source.given(found, con), single, tuple(classes or ()), int(votes.counts.sum()),
+        workers, posterior=posterior, matrix=votes,
     )  # fmt: skip
 
 
@@ -343,9 +343,8 @@ def _refuse_unmatched(item: str, without: Any, alone: Any, rows: int, items: int
             f"Items look like {without[1][0]!r:.60} in the predictions and like "
             f"{alone[1][0]!r:.60} in the votes: make them equal."
         )
-    raise InputError(
-        f"each {item} must have a prediction and votes: {'; '.join(problems)}. {remedy}"
-    )
+    message = f"each {item} must have a prediction and votes: {'; '.join(problems)}. {remedy}"
+    raise InputError(message)
 
 
 def one_per_item(rows: Frame, item: str, names: dict[str, str]) -> Frame:

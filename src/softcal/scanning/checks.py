@@ -134,7 +134,7 @@ def _spread(rows: Frame, check: Check) -> Spread:
             known.max().alias("high"),
             other.max().alias("other"),
             part.max().alias("part"),
-        )  # fmt: skip
+        )
     ).to_pylist()[0]
     low, high = (math.nan if found[k] is None else float(found[k]) for k in ("low", "high"))
     return Spread(low, high, signs=not found["other"], whole=not found["part"])

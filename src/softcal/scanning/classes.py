@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from softcal._validation.multiclass import ClassRows
 from softcal._validation.rules import (
     CLASS_COUNT,
     CLASS_SHARE,
@@ -35,6 +34,7 @@ from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import TOP, thresholds
 
 if TYPE_CHECKING:
+    from softcal._validation.multiclass import ClassRows
     from collections.abc import Mapping, Sequence
 
     from softcal._validation.inputs import Coded, FloatArray, Rows

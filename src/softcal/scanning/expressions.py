@@ -91,8 +91,9 @@ def with_log_loss(rows: Frame, p: str, y: str, name: str) -> Frame:
     q, rest, label = nw.col("q"), nw.col("rest"), nw.col(y)
     # To full precision, because 1 - rest is exact.
     log_rest = nw.col("log_r") + ((1.0 - rest) - q) / rest
-    loss = nw.when(inside).then(-(label * nw.col("log_q") + (1.0 - label) * log_rest))
-    loss = loss.otherwise(nw.when(nw.col(p) == label).then(nw.lit(0.0)))
+    loss = -(label * nw.col("log_q") + (1.0 - label) * log_rest)
+    at_ends = nw.when(nw.col(p) == label).then(nw.lit(0.0))
+    loss = nw.when(inside).then(loss).otherwise(at_ends)
     return rows.with_columns(loss.alias(name)).drop("q", "rest", "log_q", "log_r")
 
 

@@ -33,7 +33,7 @@ from softcal.table.tableset import BOUNDS
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data, Segment
@@ -215,7 +215,7 @@ class Roles(NamedTuple):
     uses: Sequence[Use]
     checks: list[Check]
     rows: Frame
-    plain: dict[str, str] | None = None  # the column of each role, if no value is converted
+    plain: Mapping[str, Any] | None = None  # columns of roles, if no value is converted
 
     @property
     def parsed(self) -> bool:
