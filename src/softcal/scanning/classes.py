@@ -34,10 +34,10 @@ from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import TOP, thresholds
 
 if TYPE_CHECKING:
-    from softcal._validation.multiclass import ClassRows
     from collections.abc import Mapping, Sequence
 
     from softcal._validation.inputs import Coded, FloatArray, Rows
+    from softcal._validation.multiclass import ClassRows
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data
     from softcal.scanning.rows import Uses
