@@ -169,7 +169,7 @@ def _of_votes(
     found = counted(label, uses.source, con, classes=spec.names, drop=data.drop_missing)
     rows, total = _items(label, uses, item)
     joined = matched(rows, found, label, total)
-    columns = {**columns, "m": nw.col("m")}
+    columns = {**columns, "m": nw.col("m"), "item": nw.col("item")}
     whole = 1.0 if found.matrix is not None else nw.col("m")
     columns |= {f"y_{c}": nw.col(f"n{c}") / whole for c in range(len(spec.names))}
     checks = [Check(str(label.item), item, (MISSING,), names=True), *checks]

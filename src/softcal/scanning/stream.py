@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from softcal.scanning.cells import Cells
     from softcal.scanning.plan import ModelRows, Plan
+    from softcal.scanning.source import Frame
     from softcal.table.build import Builder
 
 BATCH_VALUES = 1 << 20
@@ -93,10 +94,9 @@ def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Stream
 
 def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]]:
     """Yield the rows that count of models that share rows, and their groups."""
-    first = plan.models[0]
     columns = sorted({c for m in plan.models for c in (m.p, m.y[0], m.m) if c is not None})
     columns += ["w"] * plan.weighted + ["group"] * (plan.data.groups is not None)
-    rows = first.roles.rows.select(*columns, "status")
+    rows = _sorted(plan).select(*columns, "status")
     for batch in batches(rows, max(BATCH_VALUES // len(columns), 1)):
         if not batch.num_rows:
             continue
@@ -108,6 +108,12 @@ def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]
         here = state[0]
         groups = coded_groups(here.pop("group"), str(plan.data.groups)) if "group" in here else None
         yield {m.name: rows_of_model(here, plan, m) for m in plan.models}, groups
+
+
+def _sorted(plan: Plan) -> Frame:
+    """Return rows in an order that does not depend on how an engine joined them to votes."""
+    rows = plan.models[0].roles.rows
+    return rows if plan.counted is None else rows.sort("item")
 
 
 class AllRows(NamedTuple):
@@ -272,7 +278,7 @@ def class_batches(plan: Plan) -> Iterator[Batch]:
     names = [f"p{k}_{c}" for k in models for c in range(size)]
     names += ["label"] if found.named else [f"y_{c}" for c in range(size)]
     names += ["m"] * (found.votes is not None) + ["w"] * plan.weighted + others + ["status"]
-    for batch in batches(roles.rows.select(names), rows):
+    for batch in batches(_sorted(plan).select(names), rows):
         own = dict(zip(names, batch.columns, strict=True))
         made = {f"p{k}": _matrix([own[f"p{k}_{c}"] for c in range(size)], size) for k in models}
         if not found.named:
