@@ -363,6 +363,8 @@ def is_spark(frame: nw.LazyFrame[Any]) -> bool:
 
 def opened(source: Any, con: Any) -> Source:
     """Open a source."""
+    if isinstance(source, Source):
+        return source
     if are_paths(source):
         source = Files(source)
     if isinstance(source, Files):
