@@ -56,7 +56,7 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
         If rows of the table broke a rule, or if this is not the result of such a query.
     """
     found = _read(result)
-    _refuse_broken(found.rows, found.bin, found.sums)
+    _refuse_broken(found)
     label, high, word, weight, votes = (found.texts[name][0] for name in TEXTS[:5])
     if word is not None and not found.sums[SUM_NAMES.index("label")].any():  # it may be misspelled
         message = f"{label} must have the value {word!r:.60}, which counts as 1, in some row."
@@ -123,18 +123,21 @@ def _read(result: Any) -> _Result:
     return _Result(by, texts, numbers[0], numbers[1], numbers[2:])
 
 
-def _refuse_broken(rows: FloatArray, place: FloatArray, sums: FloatArray) -> None:
+def _refuse_broken(found: _Result) -> None:
     """Refuse rows that break a rule, and a result without rows or with gaps."""
-    if (place < 0).any():
+    if (found.bin < 0).any():
+        # A row that breaks a rule is in the result once per model and target.
+        times = len({*zip(*(found.texts[name] for name in TEXTS[5:]), strict=True)})
         message = (
-            f"{np.nansum(rows[place < 0]):,.0f} rows break a rule: labels and predictions must be "
-            "in [0, 1], weights must not be negative, and a label times its number of votes must "
-            "be a whole number. None may be NULL. Exclude or fix them in the table."
+            f"{np.nansum(found.rows[found.bin < 0]) / times:,.0f} rows break a rule: labels and "
+            "predictions must be in [0, 1], weights must not be negative, and a label times its "
+            "number of votes must be a whole number. None may be NULL. Exclude or fix them in the "
+            "table."
         )
         raise InputError(message)
-    if not all(np.isfinite(each).all() for each in (rows, place, sums)):
+    if not all(np.isfinite(each).all() for each in (found.rows, found.bin, found.sums)):
         message = "the result must have finite numbers, in every row."
         raise InputError(message)
-    if not sums[SUM_NAMES.index("count")].sum():
+    if not found.sums[SUM_NAMES.index("count")].sum():
         message = "the table has no rows, or only rows of weight 0."
         raise InputError(message)

@@ -16,7 +16,7 @@ from softcal._optional import naming_the_extra
 from softcal.exceptions import InputError
 from softcal.scanning import sums
 from softcal.scanning.data import Classes, Counts, Data, Long, RawVotes
-from softcal.scanning.expressions import where
+from softcal.scanning.expressions import when, where
 from softcal.scanning.queries import table_queries
 from softcal.scanning.query_result import SEGMENT, TEXTS
 from softcal.scanning.source import Source
@@ -93,8 +93,8 @@ def sql_query(
     -------
     str
         A query whose result `tables_from_query` reads. Predictions are in the 648 bins of
-        `Bins.grid`. Labels and predictions below 1e-150 are added as 0, because PostgreSQL refuses
-        products that underflow.
+        `Bins.grid`. Labels and predictions between 0 and 1e-150 count as 1e-150, because
+        PostgreSQL refuses products that underflow.
 
     Examples
     --------
@@ -149,12 +149,15 @@ def _refuse_other_data(data: Data) -> None:
 
 
 def _summable(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Replace values that no sum needs and that a database may refuse to multiply by 0."""
-    counts = nw.col("status") == 0
+    """Replace what a database may refuse to multiply: tiny values, and rows that do not count."""
     have = rows.collect_schema().names()
-    values = [where(counts, nw.col(name)).alias(name) for name in ("w", "m") if name in have]
-    values += [where(counts & (x >= _TINY), x) for x in (nw.col("p"), nw.col("y"))]
-    return rows.with_columns(*values)
+    values = {name: nw.col(name) for name in ("p", "y", "w", "m") if name in have}
+    for name in ("p", "y"):
+        x = values[name]
+        values[name] = when((x > 0) & (x < _TINY), _TINY, x)
+    return rows.with_columns(
+        where(nw.col("status") == 0, value).alias(name) for name, value in values.items()
+    )
 
 
 def _named(plan: Plan, k: int, t: int, query: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
