@@ -43,8 +43,10 @@ def scaled(x: nw.Expr, scale: Scale) -> nw.Expr:
     if scale == "percent":
         return divided(x, 100)
     if scale == "logit":
-        z = when(x < -_FLAT, -_FLAT, x)
-        return when(x < -_FLAT, 0.0, 1.0 / ((-z).exp() + 1.0))
+        # Neither overflows nor underflows, which some databases refuse.
+        low = when(x < 0, x, -x)
+        part = when(low < -_FLAT, 0.0, when(low < -_FLAT, -_FLAT, low).exp())
+        return when(x < 0, part, 1.0) / (part + 1.0)
     if scale == "logprob":
         return when(x < -_FLAT, 0.0, when(x > 1, 2.0, x).exp())
     return x

@@ -144,7 +144,8 @@ def _word_rows(name: str, word: str, uses: Uses) -> LabelRows:
     if uses.source.files and uses.source.kind(name) == "text" and word.lstrip("-").isdecimal():
         own = [word, f"{word}.0"]
     check = Check(name, text, (MISSING,), names=True)
-    return LabelRows(name, [check], (when(text.is_in(own), 1, 0),), words=text)
+    positive = (text == own[0]) | (text == own[-1])
+    return LabelRows(name, [check], (when(positive, 1, 0),), words=text)
 
 
 def _with_votes(own: LabelRows, votes: str | int, uses: Uses) -> LabelRows:

@@ -406,6 +406,8 @@ def is_spark(frame: Frame) -> bool:
 
 def opened(source: Any, con: Session) -> Source:
     """Open a source."""
+    if isinstance(source, Source):
+        return source
     if are_paths(source):
         source = Files(source)
     if isinstance(source, Files):
