@@ -35,6 +35,7 @@ from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import TOP, thresholds
 
 if TYPE_CHECKING:
+    from softcal.scanning.source import Frame
     from collections.abc import Mapping, Sequence
 
     from softcal._validation.inputs import Coded, FloatArray, Rows
@@ -57,7 +58,7 @@ class ClassPlan(NamedTuple):
     votes: str | None = None
     of_votes: str | None = None
     named: bool = False  # whether the label is a class name
-    rows: nw.LazyFrame[Any] | None = None  # joined to votes
+    rows: Frame | None = None  # joined to votes
     counted: Counted | None = None
     unmatched: int = 0
     notes: tuple[str, ...] = ()
