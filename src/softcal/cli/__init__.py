@@ -54,7 +54,8 @@ def app_of(names: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     for name in names:
         command = getattr(import_module(f"softcal.cli.{name}"), name)
-        app.command(cls=PlainCommand, help=help_of(command))(command)
+        text, example = help_of(command)
+        app.command(cls=PlainCommand, help=text, epilog=example)(command)
     app.callback()(main)
     return app
 
@@ -121,7 +122,7 @@ def _message_of(error: TyperException) -> str:
         having = [
             name
             for name, command in group.commands.items()
-            if any(option in param.opts and not param.hidden for param in command.params)
+            if any(option in param.opts for param in command.params)
         ]
         asked = f" These commands have it: {', '.join(having)}." if having else ""
     return f"{error.message}.{asked}"

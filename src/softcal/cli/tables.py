@@ -83,7 +83,7 @@ def load_tables(
 def described(
     data: list[str], how: Described, *, by: Sequence[Any] | None = None, **others: Any
 ) -> Data:
-    """Return the description of rows; raise with the columns of the data if an option is missing."""
+    """Return the description of rows; raise with the columns if an option is missing."""
     if not how.labeled or not how.models:
         missing = "'--label'" if how.models else "'--pred'"
         both = "" if how.models else " Pass --label COL --pred COL."
