@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _READING = ("sep", "decimal", "encoding", "input_format", "sheet", "records")
 _MOST_NAMES = 6
+_LONGEST = 24  # characters of an example
 _SHOWN = {"percent": "--pred", "logit": "--pred", "logprob": "--pred", "positive": "--label"}
 _ORDER = ("--label", "--pred", "--label-columns", "--vote-columns", "--pred-columns", "--votes")
 
@@ -101,9 +103,7 @@ def command_of(paths: Sequence[str], each: Suggestion) -> list[str]:
     parts = ["softcal", each.command, *(quoted(place_of(Path(path))) for path in paths)]
     for field, value in each.options.items():
         for one in value if isinstance(value, list) else [value]:
-            parts.append(
-                option_of(field) if one is True else f"{option_of(field)} {quoted(str(one))}"
-            )
+            parts += [option_of(field) + ("" if one is True else f" {quoted(str(one))}")]
     return parts
 
 
@@ -185,27 +185,37 @@ def _show(one: Inspection) -> None:
     for name, side in (("type", "left"), ("range", "left"), ("values", "right"),
                        ("examples", "left"), ("missing", "right")):  # fmt: skip
         out.add_column(name, justify=side, overflow="fold")
-    for row in shortened([_row(each) for each in one.columns]):
+    plain = [c for c in one.columns if c.different > 1]
+    for row in shortened([_row(each) for each in plain]):
         out.add_row(*(Text(printable(cell)) for cell in row))
     title = f"{one.place}: {counted(one.rows, 'row')}, "
     title += counted(len(one.columns) + one.left_out, "column")
     title += f" ({len(one.columns):,} of them inspected)" if one.left_out else ""
     terminal.print_titled(terminal.console(), title, out)
+    rest = {
+        "One value in all rows": [c for c in one.columns if c.different == 1],
+        "No value": [c for c in one.columns if not c.filled],
+        "Lists and objects": [c for c in one.columns if c.kind in ("list", "object")],
+    }
+    for title, several in rest.items():
+        if several:
+            _write(f"{title}: {_few([c.name for c in several])}.", "")
     _write("What the columns could be, and why:", "")
     for option, reason, names in _roles(one):
-        few = ", ".join(names[:_MOST_NAMES])
-        rest = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        _write(f"{few}{rest}: {reason}", f"  {option:<16}")
+        _write(f"{_few(names)}: {reason}", f"  {option:<16}")
     sys.stdout.write("\n")
+
+
+def _few(names: Sequence[str]) -> str:
+    """List names, the first few of many."""
+    more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def _row(column: Profile) -> list[str]:
     """Return the cells of a column: name, type, range, different values, examples, missing."""
     number = column.low is not None and column.high is not None
-    examples = [
-        _number(float(x)) if number and column.kind == "number" else x[:30]
-        for x in column.values[:3]
-    ]
+    examples = [_example(x, column) for x in column.values[:3]]
     about = FEW < column.different < 0.98 * column.filled  # the sketch is off by about 2%
     different = f"~{float(f'{column.different:.2g}'):,.0f}" if about else f"{column.different:,}"
     return [
@@ -213,6 +223,13 @@ def _row(column: Profile) -> list[str]:
         different if column.values else "", ", ".join(examples),
         f"{column.missing:,}" if column.missing else "",
     ]  # fmt: skip
+
+
+def _example(text: str, column: Profile) -> str:
+    if column.low is not None and column.kind == "number" and not column.percent:
+        with suppress(ValueError):  # as for a decimal comma
+            return _number(float(text))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _number(number: float) -> str:

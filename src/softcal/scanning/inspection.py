@@ -5,11 +5,12 @@ Nothing here decides: each role and each set of options is a suggestion with its
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softcal.exceptions import InputTypeError
+from softcal.exceptions import InputError, InputTypeError
 from softcal.scanning.source import (
     MISSING_WORDS,
     Use,
@@ -20,7 +21,7 @@ from softcal.scanning.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from softcal.scanning.data import Files
     from softcal.scanning.source import Source
@@ -31,8 +32,8 @@ _SMALL = 100  # rows
 _MOST_CLASSES = 100
 _MOST_MODELS = 4
 _LABEL = {
-    "y", "label", "labels", "target", "outcome", "truth", "true", "gold", "share", "soft", "correct",
-    "human", "acc", "accuracy", "passed", "success", "won", "event", "died",
+    "y", "label", "labels", "target", "outcome", "truth", "true", "gold", "share", "soft",
+    "correct", "human", "acc", "accuracy", "passed", "success", "won", "event", "died",
 }  # fmt: skip
 _BARE = _LABEL - {"share"}  # names of a label that say nothing of what it is a label of
 _PRED = {
@@ -49,9 +50,11 @@ _PRED = {
     "risk",
     "phat",
 }
+_CONFIDENCE = {"confidence", "conf", "probability", "forecast"}
 _VOTES = {"n", "m", "votes", "nvotes", "readers", "raters", "annotators", "count", "ratings"}
 _MODEL = {"model", "models", "provider", "llm", "system"}
 _RATER = {"worker", "annotator", "rater", "reader", "scorer", "coder", "judge", "user"}
+_WEIGHT, _PERCENT = {"weight", "weights", "w"}, {"percent", "pct"}
 _GROUP = {
     "group",
     "patient",
@@ -68,6 +71,9 @@ _GROUP = {
 _VOTE = {"vote", "rating", "answer", "stage", "label", "choice", "malignancy", "grade"}
 _ITEM = {"item", "id", "idx", "index", "doc", "question", "sample", "task"}
 _YES = ("yes", "y", "true", "t", "positive", "pos", "correct", "c", "pass", "passed", "1")
+
+
+_ONCE = "count(DISTINCT (v0, v1)) = count(*)"
 
 
 class Profile(NamedTuple):
@@ -150,7 +156,7 @@ def inspected(files: Files) -> Inspection:
     rows, columns, commas = _profiles(source, names)
     if commas and files.decimal == ".":
         return inspected(replace(files, decimal=","))
-    columns = [each._replace(roles=tuple(_roles(each))) for each in columns]
+    columns = [each._replace(roles=_roles(each)) for each in columns]
     families = _families(source, columns)
     found = _suggestions(source, columns, families)
     left_out = len(source.names) - len(names)
@@ -161,49 +167,60 @@ def _profiles(source: Source, names: Sequence[str]) -> tuple[int, list[Profile],
     """Return the number of rows, the columns, and whether numbers have decimal commas."""
     uses, kinds, asked = [], [], ["count(*)"]
     words = ", ".join(map(quoted_text, MISSING_WORDS))
-    for k, name in enumerate(names):
-        try:
-            kinds.append(source.kind(name))
-        except InputTypeError:
-            kinds.append("object")
-        is_text, has_numbers = kinds[-1] == "text", kinds[-1] in ("text", "number")
+    for name in names:
+        kinds.append(_kind(source, name))
+        if kinds[-1] in ("list", "object"):  # which are not read
+            asked += ["count(*)", "0", "[]", *["NULL"] * 7]
+            continue
+        is_text, has_numbers = kinds[-1] == "text", kinds[-1] != "value"
+        v, x, bad = f"c{len(uses)}", f"CAST(c{len(uses) + 1} AS DOUBLE)", f"t{len(uses) + 1}"
         uses += [Use(name, "value"), Use(name, "percent" if has_numbers else "value")]
-        v, x, bad = f"c{2 * k}", f"CAST(c{2 * k + 1} AS DOUBLE)", f"t{2 * k + 1}"
         there = f"{v} IS NOT NULL"
         there += f" AND trim({v}) NOT IN ({words})" if is_text else ""
         there += f" AND NOT isnan({x})" if kinds[-1] == "number" else ""
-        asked += [f"count(*) FILTER ({there})"]
-        if kinds[-1] in ("list", "object"):
-            asked += ["0", "[]"]
-        else:
-            asked += [f"approx_count_distinct({v}) FILTER ({there})"]
-            asked += [f"approx_top_k(CAST({v} AS VARCHAR), {FEW + 1}) FILTER ({there})"]
-        number = [f"min({x})", f"max({x})", f"bool_and({x} = floor({x}))"]
+        asked += [f"{each} FILTER ({there})" for each in (
+            "count(*)", f"approx_count_distinct({v})",
+            f"approx_top_k(CAST({v} AS VARCHAR), {FEW + 1})",
+        )]  # fmt: skip
+        number = (f"min({x})", f"max({x})", f"bool_and({x} = floor({x}))")
         asked += [f"{each} FILTER ({there})" if has_numbers else "NULL" for each in number]
-        text = [f"count(*) FILTER ({bad})", f"bool_or({v} LIKE '%\\%' ESCAPE '\\')",
-                rf"bool_and(regexp_matches({v}, '^[+-]?\d*,\d+ ?%?$') OR NOT ({there}))",
-                f"bool_and(TRY_CAST(left({v}, 10) AS DATE) IS NOT NULL AND len({v}) > 9) "
-                f"FILTER ({there})"]  # fmt: skip
-        asked += text if is_text else ["0", "false", "false", "false"]
+        text = (
+            f"bool_or({bad})", f"bool_or({v} LIKE '%!%' ESCAPE '!')",
+            rf"bool_and(regexp_matches({v}, '^[+-]?\d*,\d+ ?%?$'))",
+            rf"bool_and(regexp_matches({v}, '^\d\d\d\d-\d\d-\d\d') "
+            f"AND TRY_CAST(left({v}, 10) AS DATE) IS NOT NULL)",
+        )  # fmt: skip
+        asked += [f"{each} FILTER ({there})" if is_text else "NULL" for each in text]
     with naming_the_place(source.place):
-        relation = source.frame(uses).to_native()
-        total, *found = relation.aggregate(", ".join(asked)).fetchall()[0]
-    each = zip(names, kinds, [found[k : k + 10] for k in range(0, len(found), 10)], strict=True)
-    commas = any(
-        part[8] and part[0] for part in (found[k : k + 10] for k in range(0, len(found), 10))
-    )
-    return total, [_profile(name, kind, total, part) for name, kind, part in each], commas
+        rows = source.frame(uses).to_native()
+        total, *cells = rows.aggregate(", ".join(asked)).fetchall()[0]
+    found = [cells[k : k + 10] for k in range(0, len(cells), 10)]
+    every = zip(names, kinds, found, strict=True)
+    typed = {*kinds} & {"number", "value"} != set()  # else a format that has texts only
+    columns = [_profile(*each, total, typed=typed) for each in every]
+    return total, columns, any(each[8] for each in found)
 
 
-def _profile(name: str, kind: str, rows: int, found: Sequence[Any]) -> Profile:
+def _kind(source: Source, name: str) -> str:
+    """Return what a column holds; "object" if it is not numbers, text, or lists of numbers."""
+    import duckdb
+
+    try:
+        kind = source.kind(name)
+        return "object" if kind == "list" and source.list_length(name) < 2 else kind
+    except (InputError, InputTypeError, duckdb.Error):
+        return "object"
+
+
+def _profile(name: str, kind: str, found: Sequence[Any], rows: int, *, typed: bool) -> Profile:
     filled, different, values, low, high, whole, bad, percent, _, days = found
     values = values or []
     different = len(values) if len(values) <= FEW else min(max(different, FEW + 1), filled)
-    if kind == "number" and set(values) <= {"true", "false"} and values:
+    if values and {*values} <= {"true", "false"}:
         kind = "true/false"
     elif kind == "text" and filled and not bad:
-        kind = "numbers as text"
-    elif kind in ("text", "object", "list"):
+        kind = "numbers as text" if typed else "number"
+    elif kind == "text":
         low = high = None
     if kind == "value" or days:
         kind, days, low, high = "date", True, None, None
@@ -212,55 +229,43 @@ def _profile(name: str, kind: str, rows: int, found: Sequence[Any]) -> Profile:
                    bool(numeric and whole), bool(numeric and percent), days)  # fmt: skip
 
 
-def _roles(column: Profile) -> Iterator[tuple[str, str]]:
-    """Yield the options that could name a column, with reasons."""
-    low, high, different = column.low, column.high, column.different
-    filled, words = column.filled, column.words
-    if column.kind == "list":
-        yield "pred_columns", "lists: one number per class"
-    if column.days:
-        yield "day", "dates"
-    if not filled or different < 2 or column.days:
-        return
-    repeated, integral = different < 0.9 * filled, low is None or column.whole
-    if low is not None and high is not None:
-        if low >= 0 and high <= 1 and not column.percent:
-            if different == 2 and column.whole:
-                yield "label", "only 0 and 1"
-            else:
-                yield "label", "numbers in [0, 1]"
-                yield "pred", "numbers in [0, 1]"
-        elif not column.whole or column.percent or words & {"percent", "pct"}:
-            if low >= 0 and 10 < high <= 100:
-                yield "percent", "percent signs" if column.percent else "numbers from 0 to 100"
-            elif high <= 0:
-                yield "logprob", "no number above 0: --pred-scale logprob"
-            elif low < 0 and low > -50 and high < 50:
-                yield "logit", "numbers on both sides of 0: --pred-scale logit"
-        if column.whole and low >= 1 and high < 10_000 and repeated:
-            yield "votes", "whole numbers from 1"
-        if words & {"weight", "weights", "w"} and low >= 0:
-            yield "weight", "the name, and no negative number"
-    elif different == 2:
-        yield "positive", "two words: --label with --positive"
-    if words & _MODEL and different <= FEW and low is None:
-        yield "model", "the name, and few different values: models in rows"
-    if integral and different <= FEW and different < filled:
-        yield "by", "few different values"
-    if integral and different > FEW and repeated:
-        yield "group", "many different values that repeat"
-        yield "item", "many different values that repeat"
-    if integral and not repeated and (words & {"item", "id", "idx", "index"} or low is None):
-        yield "item", "a different value in almost every row"
-    if words & _RATER and repeated:
-        yield "worker", "the name, and values that repeat"
+def _roles(column: Profile) -> tuple[tuple[str, str], ...]:
+    """Return the options that could name a column, with reasons."""
+    low, high = (math.nan if x is None else x for x in (column.low, column.high))
+    some, words, filled = column.different, column.words, column.filled
+    is_word = column.low is None and not column.days
+    inside = low >= 0 and high <= 1 and not column.percent
+    discrete = (is_word or column.whole) and not column.days
+    repeats = some < 0.9 * filled
+    part = not inside and (not column.whole or column.percent or bool(words & _PERCENT))
+    signs = "percent signs" if column.percent else "numbers from 0 to 100"
+    rules = (
+        (inside and some == 2 and column.whole, "label", "only 0 and 1"),
+        (inside and some > 1 and not (some == 2 and column.whole), "label", "numbers in [0, 1]"),
+        (is_word and some == 2, "positive", "two words: name one by --positive"),
+        (inside and some > 2, "pred", "numbers in [0, 1]"),
+        (part and low >= 0 and 10 < high <= 100, "percent", f"{signs}: --pred-scale percent"),
+        (part and high <= 0, "logprob", "no number above 0: --pred-scale logprob"),
+        (part and -50 < low < 0 < high < 50, "logit", "on both sides of 0: --pred-scale logit"),
+        (column.kind == "list", "pred_columns", "lists: one number per class"),
+        (column.whole and low >= 1 and high < 10_000 and repeats, "votes", "whole numbers from 1"),
+        (bool(words & _MODEL) and is_word and 1 < some <= FEW, "model", "the name: models in rows"),
+        (discrete and 1 < some <= FEW and some < filled, "by", "few different values"),
+        (discrete and some > FEW and repeats, "group", "many values that repeat"),
+        (discrete and some > FEW and repeats, "item", "many values that repeat"),
+        (discrete and some > 1 and not repeats, "item", "a value of its own in almost every row"),
+        (bool(words & _RATER) and discrete and repeats, "worker", "the name, and it repeats"),
+        (bool(words & _WEIGHT) and low >= 0, "weight", "the name, and no negative number"),
+        (column.days, "day", "dates"),
+    )
+    return tuple((option, why) for holds, option, why in rules if holds)
 
 
 def _families(source: Source, columns: Sequence[Profile]) -> list[Family]:
     """Return columns of classes: numbers whose names differ in one part, and whose sum is 1."""
     grouped: dict[str, list[Profile]] = {}
     for each in columns:
-        if each.low is None or each.low < 0 or "," in each.name or "*" in each.name:
+        if each.low is None or each.low < 0 or each.different < 2 or {*each.name} & {*",*"}:
             continue
         parts = re.findall(r"prob(?=[a-z\d])|[^\W\d_]+|\d+|[\W_]+", each.name)
         for k, part in enumerate(parts):
@@ -308,7 +313,8 @@ def _suggestions(
     """Return at most three commands to try, the most likely first."""
     found = _of_classes(columns, families)
     labels = [c for c in columns if c.has("label") and c.hint >= 0]
-    labels += [c for c in columns if c.has("positive") and (c.words & _LABEL or not labels)]
+    words = [c for c in columns if c.has("positive") and not c.has("model")]
+    labels += [c for c in words if c.words & _LABEL or not labels]
     named = [c for c in labels if c.words & _LABEL] or labels
     for label in sorted(named, key=lambda c: -c.hint)[:3]:
         found += _with_label(source, columns, families, label)
@@ -347,8 +353,8 @@ def _with_label(
     named = ", and the name" if label.words & _LABEL else ""
     why = dict(label.roles).get("label", "two words") + named
     options: dict[str, Any] = {"label": label.name, "pred": [each.name for each in preds]}
-    reasons = [f"{label.name} as the label: {why}"]
-    reasons += [f"{', '.join(options['pred'])} as predictions: {dict(preds[0].roles)[scale]}"]
+    reasons = [f"{label.name} as the label: {why}", *_in_rows(source, columns, options)]
+    reasons[1:1] = [f"{', '.join(options['pred'])} as predictions: {dict(preds[0].roles)[scale]}"]
     if scale != "pred":
         options["pred_scale"] = scale
     if label.has("positive"):
@@ -363,8 +369,9 @@ def _with_label(
         if fits and "votes" not in options:
             options["votes"] = column.name
             reasons.append(f"{column.name} as numbers of votes: {label.name} times it is whole")
-    reasons += _in_rows(source, columns, options)
-    lacking = [c.name for c in (label, *preds) if c.missing]
+    lacking = [
+        c.name for c in (label, *preds) if c.missing and (c is label or c.name in options["pred"])
+    ]
     if lacking:
         options["drop_missing"] = True
         reasons.append(f"--drop-missing leaves out rows without {' or '.join(lacking)}")
@@ -383,6 +390,7 @@ def _preds(
         ]  # fmt: skip
         paired = [c for c in found if c.words & (label.words - _BARE)]
         named = [c for c in found if c.hint < 0 or c.percent or scale in c.words]
+        named = [c for c in named if c.words & _CONFIDENCE] or named
         chosen = paired or named or (found if scale == "pred" or len(found) == 1 else [])
         if chosen:
             return scale, chosen[:_MOST_MODELS]
@@ -391,20 +399,26 @@ def _preds(
 
 def _in_rows(source: Source, columns: Sequence[Profile], options: dict[str, Any]) -> list[str]:
     """Add the options of models in rows, if a column names models, and return the reasons."""
-    model = next((c for c in columns if c.has("model")), None)
+    model = next((c for c in columns if c.has("model") and c.name != options["label"]), None)
     if model is None:
         return []
-    options["model"], options["pred"] = model.name, options["pred"][:1]
+    options["model"], options["pred"] = model.name, [min(options["pred"], key=len)]
     reasons = [f"{model.name} as the model: {dict(model.roles)['model']}"]
-    for item in (c for c in columns if c.words & _ITEM and c.name not in options.values()):
-        (once,) = _hold(source, [((item.name, model.name), "count(DISTINCT (v0, v1)) = count(*)")])
+    items = [c for c in columns if c.words & _ITEM and 1 < c.different < 0.9 * c.filled]
+    once = _hold(source, [((c.name, model.name), _ONCE) for c in items])
+    for item, alone in sorted(zip(items, once, strict=True), key=_fit):
         options["item"] = item.name
         reasons.append(f"{item.name} as the item, by its name: models are compared by item")
-        if not once:
+        if not alone:
             options["epochs"] = True
             reasons.append("--epochs, because an item has several rows of a model")
         break
     return reasons
+
+
+def _fit(item: tuple[Profile, bool]) -> tuple[bool, int]:
+    """Prefer items that have one row of each model, and short names."""
+    return not item[1], len(item[0].name)
 
 
 def _in_parts(first: Suggestion, columns: Sequence[Profile]) -> list[Suggestion]:
