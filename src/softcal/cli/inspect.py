@@ -91,13 +91,16 @@ def quoted(word: str) -> str:
     return f"$'{''.join(escaped)}'"
 
 
-def commands_hint(data: Sequence[str], how: Described) -> str:
-    """Return the suggested commands as sentences, for the message on a missing option."""
+def suggested_lines(data: Sequence[str], how: Described) -> list[str]:
+    """Return the suggested commands, one per line, for the message on missing options."""
     from softcal.scanning.inspection import inspected
 
-    found = inspected(how.files(data))
-    lines = [f" Try: {' '.join(command_of(data, found, each))}" for each in found.suggestions]
-    return "".join(lines) + f" Look: softcal inspect {' '.join(map(quoted, data))}"
+    with terminal.working("Reading"):
+        found = inspected(how.files(data))
+    lines = [" ".join(command_of(data, found, each)) for each in found.suggestions]
+    look = f"softcal inspect {' '.join(quoted(place_of(Path(path))) for path in data)}"
+    return ["To see what the columns hold and why these commands fit:", f"  {look}",
+            *(["To try next:"] if lines else []), *(f"  {line}" for line in lines)]  # fmt: skip
 
 
 def write_toml(output: Path, data: Sequence[str], found: Inspection) -> None:
