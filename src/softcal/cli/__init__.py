@@ -87,7 +87,7 @@ def _loops() -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code. An error is one line on stderr, then suggestions."""
+    """Run one command and return its exit code. An error is a line on stderr, then suggestions."""
     words = list(arguments) or ["--help"]
     app = app_of(words[:1] if words[0] in COMMANDS else COMMANDS)
     NOTES.set([])
