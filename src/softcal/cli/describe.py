@@ -360,7 +360,10 @@ class Described(NamedTuple):
         scale: Any = self.pred_scale.value
         if self.many or (self.raw_votes and self.pred_columns):
             specs = given(self.pred_columns, "Missing option '--pred-columns'.")
-            return {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
+            models = {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
+            if self.is_long:  # which `scan` refuses
+                return Long(models[specs[0]], self.model, self.item, self.epochs)
+            return models
         preds = given(self.pred, "Missing option '--pred'.")
         if self.is_long:
             if len(preds) > 1:
