@@ -55,7 +55,7 @@ def compare(
     from softcal.table.joint import refuse_many_bins
 
     option = "--pred-columns" if how.many else "--pred"
-    if how.models and len(set(how.models)) < max(len(how.models), 2):
+    if how.models and not how.is_long and len(set(how.models)) < max(len(how.models), 2):
         how.refuse_contradictions()
         got = ", ".join(how.models)
         message = f"pass {option} two or more times, with different columns: got {got}."
