@@ -347,7 +347,12 @@ def _refuse_unmatched(item: str, without: Any, alone: Any, rows: int, items: int
     raise InputError(message)
 
 
-def one_per_item(rows: Frame, item: str, names: dict[str, str]) -> Frame:
+def one_per_item(
+    rows: Frame,
+    item: str,
+    names: dict[str, str],
+    remedy: str = "If rows are not votes, do not name a column of votes.",
+) -> Frame:
     """Return one row per item, for rows that are votes; raise if a value differs within an item."""
     rows = rows.with_columns(
         *(nw.col(c).alias(f"{c}_high") for c in names),
@@ -367,8 +372,7 @@ def one_per_item(rows: Frame, item: str, names: dict[str, str]) -> Frame:
             low, high, which = other[1]
             message = (
                 f"{name} must be the same in all rows of an item: {item} {which!r:.60} has "
-                f"{low!r:.60} and {high!r:.60}. If rows are not votes, do not name a column of "
-                "votes."
+                f"{low!r:.60} and {high!r:.60}. {remedy}"
             )
             raise InputError(message)
     return grouped.select("item", *names)

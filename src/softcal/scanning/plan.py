@@ -447,7 +447,12 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     counts = rows.filter(nw.col("status") == 0)
     have = rows.collect_schema().names()
     others = [name for name in have if name not in ("item", "y0_0", "status", "m0")]
-    own = one_per_item(counts, str(long.item), {name: name for name in others})
+    shown = {"p0": getattr(long.column, "name", ""), "w": "the weight", "group": "the group"}
+    own = one_per_item(
+        counts, str(long.item), {name: shown.get(name, "a segment") for name in others},
+        remedy="If each repetition has its own prediction, leave out item and epochs (--item, "
+        "--epochs), and name the items as groups (--group).",
+    )  # fmt: skip
     votes = counts.group_by("item").agg(
         nw.col("y0_0").mean(), nw.len().cast(nw.Float64).alias("m0")
     )
