@@ -120,6 +120,9 @@ class Source:
         return ""
 
 
+_TEXT = ("VARCHAR", "ENUM")
+
+
 class Here(Source):
     """Rows that DuckDB reads: of files, or of a frame in memory."""
 
@@ -141,18 +144,26 @@ class Here(Source):
         return [part.place for part in self._parts if part.place]
 
     @cached_property
-    def _types(self) -> dict[str, Any]:
-        first = self._parts[0]
-        asked = [f"{sql} AS c{k}" for k, sql in enumerate(first.own.values())]
-        relation = first.relation().project(", ".join(asked))
-        return dict(zip(first.own, relation.types, strict=True))
+    def _types(self) -> list[dict[str, str]]:
+        """The types of the columns of each part."""
+        found = []
+        for part in self._parts:
+            asked = [f"{sql} AS c{k}" for k, sql in enumerate(part.own.values())]
+            types = part.relation().project(", ".join(asked)).types
+            found.append(dict(zip(part.own, map(str, types), strict=True)))
+        return found
+
+    def _type(self, name: str) -> str:
+        """Return the type of a column; text if it is text in one part."""
+        types = [types[name] for types in self._types]
+        return next((each for each in types if each.startswith(_TEXT)), types[0])
 
     def kind(self, name: str) -> Kind:
         """Return what a column holds."""
-        found = str(self._types[name])
+        found = self._type(name)
         if found.endswith("]"):
             return "list"
-        if found.startswith(("VARCHAR", "ENUM")):
+        if found.startswith(_TEXT):
             return "text"
         is_number = re.match(
             r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DEC|BOOL", found
@@ -165,7 +176,7 @@ class Here(Source):
     def is_time(self, name: str) -> bool:
         """Return whether a column holds times."""
         self.kind(name)
-        return str(self._types[name]).startswith("TIMESTAMP")
+        return self._type(name).startswith("TIMESTAMP")
 
     def parsed(self, name: str) -> bool:
         """Return whether numbers of a column are parsed from text."""
@@ -201,7 +212,7 @@ class Here(Source):
 
     def _union(self, uses: Sequence[Use], *, numbered: bool) -> Any:
         parts = [
-            part.relation().project(", ".join(self._columns(part, uses, k if numbered else None)))
+            part.relation().project(", ".join(self._columns(k, uses, numbered=numbered)))
             for k, part in enumerate(self._parts)
         ]
         found = parts[0]
@@ -209,12 +220,17 @@ class Here(Source):
             found = found.union(part)
         return found
 
-    def _columns(self, part: Part, uses: Sequence[Use], number: int | None) -> Iterator[str]:
+    def _columns(self, number: int, uses: Sequence[Use], *, numbered: bool) -> Iterator[str]:
         yield from ("1 AS one",) if not uses else ()
         for k, (name, as_) in enumerate(uses):
-            own = part.own[name]
+            own = self._parts[number].own[name]
             if as_ == "value" or not self.parsed(name):
                 yield f"{own} AS c{k}"
+                continue
+            if not self._types[number][name].startswith(_TEXT):  # as it is in another part
+                yield f"CAST({own} AS DOUBLE) AS c{k}"
+                yield f"false AS t{k}"
+                yield from [f"CAST({own} AS VARCHAR) AS {RAW}{k}"] * numbered
                 continue
             text = self._number(own, percent=as_ == "percent")
             words = ", ".join(map(quoted_text, MISSING_WORDS))
@@ -223,9 +239,9 @@ class Here(Source):
                 f"(({own}) IS NOT NULL AND ({own}) NOT IN ({words}) AND trim({own}) <> '' AND "
                 f"(TRY_CAST({text} AS DOUBLE) IS NULL OR contains({own}, '_'))) AS t{k}"
             )
-            if number is not None:
+            if numbered:
                 yield f"{own} AS {RAW}{k}"
-        if number is not None:
+        if numbered:
             yield f"({number}::BIGINT << {ROW_BITS}) + row_number() OVER () AS {AT}"
 
     def _number(self, own: str, *, percent: bool) -> str:
