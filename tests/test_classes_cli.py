@@ -199,7 +199,7 @@ def test_a_model_of_classes_named_twice_is_refused(parquet: Path) -> None:
     for command in ("score", "compare"):
         result = softcal(command, parquet, *VOTES, *twice)
         assert result.returncode == 2
-        assert "each model must be named once: --pred-columns 'prob_*_a'" in result.stderr
+        assert "each model must be named once: 'prob_*_a' is given twice." in result.stderr
 
 
 def test_single_votes_give_no_brier_without_vote_noise(tmp_path: Path) -> None:

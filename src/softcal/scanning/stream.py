@@ -12,7 +12,7 @@ from softcal._validation.inputs import Coded, Names, Rows, votes_fit
 from softcal._validation.multiclass import ClassRows
 from softcal.exceptions import InputError
 from softcal.scanning.cells import coded_groups
-from softcal.scanning.checks import BROKEN, GONE
+from softcal.scanning.checks import BROKEN, GONE, refuse
 from softcal.scanning.classes import class_entries, one_hot
 from softcal.scanning.source import Here, Table, batches
 from softcal.table.build import DenseSums, entries
@@ -95,14 +95,16 @@ def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]
     first = plan.models[0]
     columns = sorted({c for m in plan.models for c in (m.p, m.y[0], m.m) if c is not None})
     columns += ["w"] * plan.weighted + ["group"] * (plan.data.groups is not None)
-    rows = first.roles.rows.select(*columns, "status")
+    rows, drop = first.roles.rows.select(*columns, "status"), plan.data.drop_missing
     for batch in batches(rows, max(BATCH_VALUES // len(columns), 1)):
         if not batch.num_rows:
             continue
         own = dict(zip([*columns, "status"], batch.columns, strict=True))
         made = {name: each if name == "group" else numbers(each) for name, each in own.items()}
         state = _counting(made)
-        if state is None or state[1] == state[2]:
+        if state is None:
+            refuse(first.roles.source, first.roles.uses, first.roles.checks, drop=drop)
+        if state[1] == state[2]:
             continue
         here = state[0]
         groups = coded_groups(here.pop("group"), str(plan.data.groups)) if "group" in here else None
