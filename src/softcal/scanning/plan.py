@@ -13,7 +13,7 @@ from softcal.exceptions import InputError
 from softcal.scanning.ballots import Counted, counted, matched, one_per_item
 from softcal.scanning.checks import Check
 from softcal.scanning.classes import ClassPlan, class_plan
-from softcal.scanning.data import Classes, Column, Cut, Data, Files, Long, Model, RawVotes
+from softcal.scanning.data import Column, Cut, Data, Files, Long, Model, RawVotes
 from softcal.scanning.ranges import ranges_of
 from softcal.scanning.rows import (
     LabelRows,
@@ -24,14 +24,14 @@ from softcal.scanning.rows import (
     label_rows,
     scaled_check,
 )
-from softcal.scanning.source import collected, opened, opened_to_join
+from softcal.scanning.source import collected, kept, opened, opened_to_join
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from softcal.scanning.ranges import Ranges
-    from softcal.scanning.source import Source
+    from softcal.scanning.source import Frame, Source
 
 MANY_TARGETS = 101
 """With more targets than this, a set uses a coarser grid: 100 classes and the predicted one."""
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
     of_votes: str | None = None
     classes: ClassPlan | None = None
     ranges: tuple[Ranges, ...] = ()
-    words: nw.LazyFrame[Any] | None = None  # the texts of labels, of which one counts as 1
+    words: Frame | None = None  # the texts of labels, of which one counts as 1
     counted: Counted | None = None
     unmatched: int = 0  # rows that are dropped because their items have no votes
     notes: tuple[str, ...] = ()
@@ -110,7 +110,18 @@ class Plan(NamedTuple):
         possible = self.shared or self.items
         return Bins.tie_grid(self.data.bins) if several and possible else None
 
-    def part(self, model: int, target: int = 0) -> nw.LazyFrame[Any]:
+    def kept(self) -> Plan:
+        """Return the plan with numbers that are parsed once, for several queries."""
+        found: dict[int, Roles] = {}
+        for model in self.models:
+            roles = model.roles
+            if id(roles) not in found:
+                rows = kept(roles.rows, self.con) if roles.parsed else roles.rows
+                found[id(roles)] = roles._replace(rows=rows)
+        models = tuple(model._replace(roles=found[id(model.roles)]) for model in self.models)
+        return self._replace(models=models)
+
+    def part(self, model: int, target: int = 0) -> Frame:
         """Return the rows of a model and target: p, y, w, m, keys, and status."""
         own = self.models[model]
         return own.roles.rows.select(
@@ -119,7 +130,7 @@ class Plan(NamedTuple):
             *([nw.col(own.m).alias("m")] if own.m else []),
         )  # fmt: skip
 
-    def pair(self, one: int, two: int) -> nw.LazyFrame[Any]:
+    def pair(self, one: int, two: int) -> Frame:
         """Return the rows that two models share and that count: pa, ya, pb, yb, w, and keys."""
         a, b = self.models[one], self.models[two]
         if a.roles is b.roles:
@@ -267,12 +278,12 @@ def _of_votes(
     )  # fmt: skip
 
 
-def _items(label: RawVotes, uses: Uses, item: nw.Expr) -> tuple[nw.LazyFrame[Any], int]:
+def _items(label: RawVotes, uses: Uses, item: nw.Expr) -> tuple[Frame, int]:
     """Return the rows of items with the column item, and their number."""
     rows = uses.source.frame(uses.all).with_columns(item.alias("item"))
     if label.source is None:
         have = rows.collect_schema().names()
-        names = {}
+        names: dict[str, str] = {}
         for k, use in enumerate(uses.all):
             if use.name != label.item:
                 names |= {c: use.name for c in (f"c{k}", f"t{k}") if c in have}
@@ -318,7 +329,8 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
         raise InputError(message)
     assert isinstance(long.column, Column)  # noqa: S101 - not of classes
     sources = _sources(data, long, con)
-    models, ranges = [], ()
+    models: list[ModelRows] = []
+    ranges: tuple[Ranges, ...] = ()
     for name, (source, chosen) in sources.items():
         uses = Uses(source)
         ranges = ranges or _ranges(data, source)
@@ -406,6 +418,3 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     )
     joined = own.join(votes, on="item", how="inner").with_columns(nw.lit(0).alias("status"))
     return roles._replace(rows=joined)
-
-
-__all__ = ["Classes", "Plan", "planned"]

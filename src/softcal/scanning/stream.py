@@ -81,7 +81,7 @@ def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Stream
         return rows, dropped, entries(found, builder.grid) if rows > dropped else ()
 
     rows = dropped = 0
-    for found in _parallel.in_order(add_up, plain_or_made(plan, own[0], columns), ahead=8):
+    for found in _parallel.in_order(add_up, plain_or_made(own[0], columns), ahead=8):
         if found is None or found[2] is None:
             return None
         rows, dropped = rows + found[0], dropped + found[1]
@@ -147,7 +147,7 @@ def all_rows(plan: Plan) -> AllRows:
              for _, coded in parts if coded is not None]
         )  # fmt: skip
     model = plan.models[0]
-    rows = Rows(*columns, own[0].names)
+    rows = Rows._make([*columns, own[0].names])
     return AllRows(rows, groups, (model.name,), dropped)
 
 
@@ -183,7 +183,7 @@ def _counting(batch: Batch) -> tuple[Batch, int, int] | None:
     return batch, size, dropped
 
 
-def plain_or_made(plan: Plan, model: ModelRows, columns: Sequence[str]) -> Iterator[Batch]:
+def plain_or_made(model: ModelRows, columns: Sequence[str]) -> Iterator[Batch]:
     """Yield batches of columns: those of the source itself if they need no work, or made ones."""
     roles = model.roles
     rows = max(BATCH_VALUES // max(len(columns), 1), 1)
@@ -198,7 +198,6 @@ def plain_or_made(plan: Plan, model: ModelRows, columns: Sequence[str]) -> Itera
     for batch in batches(roles.rows.select(names), rows):
         if batch.num_rows:
             yield dict(zip(names, map(numbers, batch.columns), strict=True))
-    del plan
 
 
 def plain_batches(source: Any, columns: Sequence[str], rows: int) -> Iterator[Any] | None:
@@ -326,6 +325,3 @@ def class_rows(batch: Batch, plan: Plan) -> list[ClassRows] | None:
         )
         for k, model in enumerate(plan.models)
     ]  # fmt: skip
-
-
-__all__ = ["Coded", "class_rows", "stream_classes", "stream_tables"]
