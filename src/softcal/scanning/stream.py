@@ -95,7 +95,7 @@ def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]
     first = plan.models[0]
     columns = sorted({c for m in plan.models for c in (m.p, m.y[0], m.m) if c is not None})
     columns += ["w"] * plan.weighted + ["group"] * (plan.data.groups is not None)
-    rows, drop = first.roles.rows.select(*columns, "status"), plan.data.drop_missing
+    rows = first.roles.rows.select(*columns, "status")
     for batch in batches(rows, max(BATCH_VALUES // len(columns), 1)):
         if not batch.num_rows:
             continue
@@ -103,12 +103,16 @@ def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]
         made = {name: each if name == "group" else numbers(each) for name, each in own.items()}
         state = _counting(made)
         if state is None:
-            refuse(first.roles.source, first.roles.uses, first.roles.checks, drop=drop)
+            break
         if state[1] == state[2]:
             continue
         here = state[0]
         groups = coded_groups(here.pop("group"), str(plan.data.groups)) if "group" in here else None
         yield {m.name: rows_of_model(here, plan, m) for m in plan.models}, groups
+    else:
+        return
+    roles = first.roles  # logits may be infinite, where their probabilities are valid
+    refuse(roles.source, roles.uses, roles.checks, drop=plan.data.drop_missing)
 
 
 class AllRows(NamedTuple):
