@@ -249,7 +249,7 @@ def test_apply_maps_classes_jointly(tmp_path: Path) -> None:
         ("in.csv", "", "p", "it has no line of column names"),
         ("in.csv", "p,a\n0.5,1\nhigh,1\n", "p", "p must hold numbers: row 2 holds the text 'high'"),
         ("in.csv", "p,a\n0.5,1\n,1\n", "p", "p must have no missing values: it is missing in row 2"),
-        ("in.csv", "p,a\n0.5,1\n0.5\n", "p", "every row must have 2 cells, as the header has: row 2 of in.csv has 1"),
+        ("in.csv", "p,a\n0.5,1\n0.5\n", "p", "every row of in.csv must have 2 cells, as its header has: row 2 has 1 cell."),
         ("in.csv", "p,a\n0.5,1\n1.5,1\n", "p", "p, in the batch from row 1: y_prob must be in [0, 1]"),
         ("in.csv", 'p,a\n0.5,"1\n', "p", "cannot read"),
         ("in.csv", b"p,a\n0.5,\xff\n", "p", "cannot read"),

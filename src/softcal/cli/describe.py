@@ -225,7 +225,9 @@ class Described(NamedTuple):
         if not self.models and self.many:
             return "Missing option '--pred-columns'."
         if not self.models:
-            return "Missing option '--pred'." + " Pass --label COL --pred COL." * (not self.labeled)
+            other = ", or '--pred-columns' for many classes" * (self.vote_columns is not None)
+            hint = " Pass --label COL --pred COL." * (not self.labeled)
+            return f"Missing option '--pred'{other}.{hint}"
         if not self.labeled:
             return _ONE_LABEL if self.many else "Missing option '--label'."
         return ""
