@@ -54,11 +54,10 @@ def compare(
     from softcal._validation.rules import refuse_bad_level
     from softcal.table.joint import refuse_many_bins
 
-    option = "--pred-columns" if how.many else "--pred"
-    if how.models and not how.is_long and len(set(how.models)) < max(len(how.models), 2):
-        how.refuse_contradictions()
-        got = ", ".join(how.models)
-        message = f"pass {option} two or more times, with different columns: got {got}."
+    how.refuse_contradictions()
+    if len(how.models or ("", "")) < 2 and not how.is_long:
+        option = "--pred-columns" if how.many else "--pred"
+        message = f"a comparison needs two models: pass {option} two or more times."
         raise InputError(message)
     refuse_bad_level(level)
     if bins is not None:

@@ -220,6 +220,19 @@ class Described(NamedTuple):
         )  # fmt: skip
 
     @property
+    def missing(self) -> str:
+        """What to say about the option that rows need and that is not given; empty if none is."""
+        if not self.models and self.many:
+            return "Missing option '--pred-columns'."
+        if not self.models:
+            other = ", or '--pred-columns' for many classes" * (self.vote_columns is not None)
+            hint = " Pass --label COL --pred COL." * (not self.labeled)
+            return f"Missing option '--pred'{other}.{hint}"
+        if not self.labeled:
+            return _ONE_LABEL if self.many else "Missing option '--label'."
+        return ""
+
+    @property
     def models(self) -> Sequence[str] | None:
         """The columns of the models."""
         return self.pred_columns or self.pred
@@ -338,16 +351,15 @@ class Described(NamedTuple):
         if self.many:
             columns = self.label_columns or self.vote_columns or self.label
             return Classes(
-                given(columns, _ONE_LABEL), self.class_names, self.ordered,
+                str(columns), self.class_names, self.ordered,
                 self.votes,
                 counts=self.vote_columns is not None, scale=scale,
             )  # fmt: skip
         if self.vote_columns is not None:
             return Counts(self.vote_columns, self.positive)
-        label = given(self.label, "Missing option '--label'.")
         if self.votes is not None:
-            return Shares(label, self.votes, scale)
-        return Column(label, scale, self.positive)
+            return Shares(str(self.label), self.votes, scale)
+        return Column(str(self.label), scale, self.positive)
 
     @property
     def class_names(self) -> list[str] | None:
@@ -359,12 +371,12 @@ class Described(NamedTuple):
 
         scale: Any = self.pred_scale.value
         if self.many or (self.raw_votes and self.pred_columns):
-            specs = given(self.pred_columns, "Missing option '--pred-columns'.")
+            specs = self.pred_columns or ()
             models = {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
             if self.is_long:  # which `scan` refuses
                 return Long(models[specs[0]], self.model, self.item, self.epochs)
             return models
-        preds = given(self.pred, "Missing option '--pred'.")
+        preds = self.pred or []
         if self.is_long:
             if len(preds) > 1:
                 message = (

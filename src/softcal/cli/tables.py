@@ -84,10 +84,8 @@ def described(
     data: list[str], how: Described, *, by: Sequence[Any] | None = None, **others: Any
 ) -> Data:
     """Return the description of rows; raise with the columns if an option is missing."""
-    if not how.labeled or not how.models:
-        missing = "'--label'" if how.models else "'--pred'"
-        both = "" if how.models else " Pass --label COL --pred COL."
-        error = InputError(f"Missing option {missing}.{both}{columns_hint(data, how)}")
+    if missing := how.missing:
+        error = InputError(f"{missing}{columns_hint(data, how)}")
         if not how.labeled and not how.models:
             from softcal.cli.inspect import suggested_lines
 

@@ -111,7 +111,7 @@ class Cells:
             found = coded(values, segment.column)
             days = [text_of_day(segment, name) for name in found.names]
             if None in days:
-                refuse_unclear(segment, found, days, rows)
+                refuse_unclear(segment, found, days, rows, self._plan.models[0].roles.source)
             different = in_order(days)
             renumbered = np.array([different[day] for day in days], dtype=np.int64)
             return Coded(renumbered[found.numbers], list(different))

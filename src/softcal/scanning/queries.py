@@ -89,9 +89,10 @@ class Queries:
         names: Any = [()]
         cell = np.zeros(table.num_rows, dtype=np.int64)
         if plan.by and table.num_rows:
-            weight = numbers(table["rows"]) if "rows" in table.column_names else None
-            coded = self._cells.of_batch([table[name] for name in plan.by], weight)
-            cell, names = coded.numbers, coded.names
+            own = table if isinstance(here, slice) else table.filter(here)  # dropped days are null
+            weight = numbers(own["rows"]) if "rows" in own.column_names else None
+            coded = self._cells.of_batch([own[name] for name in plan.by], weight)
+            cell[here], names = coded.numbers, coded.names
         above = [cell] if owners is None else [cell, owners.numbers]
         keys = np.array([*above, *places], dtype=np.int64)[:, here]
         found = Sparse.of(keys, values[:, here]).under(*key)

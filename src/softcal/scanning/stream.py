@@ -13,7 +13,7 @@ from softcal._validation.inputs import Coded, Names, Rows, votes_fit
 from softcal._validation.multiclass import ClassRows
 from softcal.exceptions import InputError
 from softcal.scanning.cells import coded_groups
-from softcal.scanning.checks import BROKEN, GONE
+from softcal.scanning.checks import BROKEN, GONE, refuse
 from softcal.scanning.classes import ClassEntries, class_entries, one_hot
 from softcal.scanning.source import Here, Table, batches
 from softcal.table.build import DenseSums, entries
@@ -103,11 +103,17 @@ def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]
         own = dict(zip([*columns, "status"], batch.columns, strict=True))
         made = {name: each if name == "group" else numbers(each) for name, each in own.items()}
         state = _counting(made)
-        if state is None or state[1] == state[2]:
+        if state is None:
+            break
+        if state[1] == state[2]:
             continue
         here = state[0]
         groups = coded_groups(here.pop("group"), str(plan.data.groups)) if "group" in here else None
         yield {m.name: rows_of_model(here, plan, m) for m in plan.models}, groups
+    else:
+        return
+    roles = first.roles  # logits may be infinite, where their probabilities are valid
+    refuse(roles.source, roles.uses, roles.checks, drop=plan.data.drop_missing)
 
 
 def _sorted(plan: Plan) -> Frame:
