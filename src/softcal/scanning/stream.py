@@ -86,7 +86,8 @@ def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Stream
             return None
         rows, dropped = rows + found[0], dropped + found[1]
         if found[2]:
-            builder.add(found[2])
+            # The set has the number of rows of the first model.
+            builder.add(found[2] if 0 in models else found[2]._replace(rows=0))
     return Streamed(rows, dropped)
 
 
