@@ -401,9 +401,8 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     have = rows.collect_schema().names()
     others = [name for name in have if name not in ("item", "y0_0", "status", "m0")]
     own = one_per_item(counts, str(long.item), {name: name for name in others})
-    votes = counts.group_by("item").agg(
-        nw.col("y0_0").mean(), nw.len().cast(nw.Float64).alias("m0")
-    )
+    votes = counts.group_by("item").agg(nw.col("y0_0").mean(), nw.len().alias("m0"))
+    votes = votes.with_columns(nw.col("m0").cast(nw.Float64))
     joined = own.join(votes, on="item", how="inner").with_columns(nw.lit(0).alias("status"))
     return roles._replace(rows=joined)
 
