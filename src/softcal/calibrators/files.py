@@ -17,11 +17,11 @@ from softcal._display import did_you_mean, keyword
 from softcal._io import not_utf_8, place_of, readable, written_whole
 from softcal._validation.inputs import has_outside, unlikely_scale
 from softcal.exceptions import InputError, InputTypeError, warn
-from softcal.scanning.documents import document_table, sheet_table
+from softcal.scanning.documents import document_rows, json_lines, sheet_rows
 from softcal.scanning.files import opened_files
 from softcal.scanning.formats import Format, format_of, separator_hint, stream_of
 from softcal.scanning.numbers import number_hint, number_of
-from softcal.scanning.source import connected
+from softcal.scanning.source import Session
 from softcal.scanning.stream import numbers
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _open_text(source: Path, form: Format) -> io.TextIOWrapper:
 
 def _refuse_bad_lines(job: _Job) -> None:
     """Raise for quotes out of place, and for rows with another number of cells."""
-    source = opened_files(job.how, connected())
+    source = opened_files(job.how, Session())
     source.refuse_damaged()
 
 
@@ -365,17 +365,31 @@ def _opened(path: Path, job: _Job) -> tuple[Any, Iterator[Any]]:
         )
         return parsed.schema, iter(parsed)
     if form.kind == "arrow":
-        source = opened_files(job.how, connected())
+        source = opened_files(job.how, Session())
         table = source.whole()
-    elif form.kind == "jsonl":
-        from pyarrow import json as arrow_json
-
-        table = arrow_json.read_json(stream_of(path, form.compression))
+    elif form.kind == "xlsx":
+        names, *cells = sheet_rows(path, job.how.sheet)
+        table = _table([dict(zip(names, row, strict=True)) for row in cells])
     elif form.kind == "json":
-        table = document_table(path, form, job.how.records)
+        table = _table(document_rows(path, form, job.how.records))
     else:
-        table = sheet_table(path, job.how.sheet)
-    return table.schema, iter(pa.table(table).to_batches(_ROWS_AT_ONCE))
+        table = _table([found for _, _, found in json_lines(path, form)])
+    return table.schema, iter(table.to_batches(_ROWS_AT_ONCE))
+
+
+def _table(rows: list[dict[str, Any]]) -> Any:
+    """Return objects as an Arrow table; a column of mixed types becomes text."""
+    import pyarrow as pa
+
+    found = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        cells = [row.get(name) for row in rows]
+        try:
+            found[name] = pa.array(cells)
+        except (pa.ArrowException, TypeError, OverflowError):
+            texts = [None if cell is None else str(cell) for cell in cells]
+            found[name] = pa.array(texts, pa.string())
+    return pa.table(found)
 
 
 def _scaled(values: Any, scale: Scale) -> Any:

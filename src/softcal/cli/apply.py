@@ -93,7 +93,7 @@ def _columns(
 ) -> ClassColumns:
     """Return the columns of predictions, from whichever of the two options was given."""
     from softcal.scanning.patterns import ClassColumns, class_columns
-    from softcal.scanning.source import connected, opened
+    from softcal.scanning.source import Session, opened
 
     if pred_columns is None:
         missing = "Missing option '--pred', or '--pred-columns' for multiclass predictions."
@@ -101,7 +101,7 @@ def _columns(
     if pred:
         message = "pass --pred or --pred-columns, not both."
         raise InputError(message)
-    present = opened(how.files(data), connected()).names
+    present = opened(how.files(data), Session()).names
     if pred_columns in present:  # a column of lists
         return ClassColumns((pred_columns,), None)
     return class_columns(pred_columns, present)

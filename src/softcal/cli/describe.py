@@ -272,14 +272,14 @@ class Described(NamedTuple):
     def _refuse_needless(self) -> None:
         """Raise for options that need another one."""
         votes = {
-            "--worker": self.worker, "--drop-unmatched": self.drop_unmatched,
-            "--allow-repeated": self.allow_repeated, "--raters": self.raters,
+            "--worker": self.worker, "--allow-repeated": self.allow_repeated, "--raters": self.raters,
             "--by-rater": self.by_rater,
             "--aggregate": self.aggregate is not Aggregate.SHARES,
         }  # fmt: skip
         rules = [
             (votes, self.raw_votes, "raw votes: pass --vote COL"),
-            ({"--item": self.item}, self.raw_votes or self.is_long,
+            ({"--item": self.item, "--drop-unmatched": self.drop_unmatched},
+             self.raw_votes or self.is_long,
              "raw votes or models in rows: pass --vote COL or --model COL"),
             ({"--ordered": self.ordered, "--classes": self.classes}, self.many,
              "many classes: pass --pred-columns COLS"),
@@ -374,7 +374,9 @@ class Described(NamedTuple):
                     "rows of one item and model have one column of predictions: pass --pred once."
                 )
                 raise InputError(message)
-            return Long(Column(preds[0], scale), self.model, self.item, self.epochs)
+            return Long(
+                Column(preds[0], scale), self.model, self.item, self.epochs, self.drop_unmatched
+            )
         return [Column(name, scale) for name in preds]
 
     def refuse_other_tables(self, tables: TableSet) -> None:

@@ -142,7 +142,7 @@ def _columns_of(data: str) -> list[str]:
     Returns none on an error: the command itself reports errors, not completion.
     """
     from softcal.exceptions import SoftcalError
-    from softcal.scanning.source import connected, opened
+    from softcal.scanning.source import Session, opened
     from softcal.table.files import is_saved, load
 
     try:
@@ -158,7 +158,7 @@ def _columns_of(data: str) -> list[str]:
                 tables.about.group,
             )
             return list(dict.fromkeys(filter(None, (*tables.models, *others))))
-        return opened(data, connected()).names
+        return opened(data, Session()).names
     except (SoftcalError, OSError, ImportError):
         return []
 

@@ -37,14 +37,13 @@ def kinds_card(data: list[str], how: Described, bins: Bins, level: float) -> dic
     """Score each model by the votes of each kind of rater, as plain numbers ready for JSON."""
     from softcal.cli.tables import described
     from softcal.scanning.ballots import rated
-    from softcal.scanning.scan import opened_plan
+    from softcal.scanning.scan import planned_and
 
-    models = []
-    with opened_plan(described(data, how)) as plan:
-        votes, kinds, predictions = rated(plan)
-        names = how.name or [model.name for model in plan.models]
-        for name, p in zip(names, predictions, strict=True):
-            models.append({"pred": name, **_of_model(votes, p, kinds, bins, level)})
+    votes, kinds, predictions = planned_and(described(data, how), rated)
+    models = [
+        {"pred": name, **_of_model(votes, p, kinds, bins, level)}
+        for name, p in zip(how.name or predictions, predictions.values(), strict=True)
+    ]
     return {"column": how.by_rater, "level": level, "models": models}
 
 

@@ -92,8 +92,8 @@ def _about(tables: TableSet, data: list[str], how: Described, *, from_rows: bool
     apply: tuple[str, ...] = ()
     applicable = how.pred_scale is Scale.PROBABILITY and not how.drop_missing and not how.sheet
     if commands and applicable and tables.targets[0] != TOP:
-        named = ("sep", "decimal", "encoding", "input_format")
-        reading = Described(**{field: getattr(how, field) for field in named}).words()
+        fields = ("sep", "decimal", "encoding", "input_format")
+        reading = Described(**{field: getattr(how, field) for field in fields}).words()
         apply = apply_commands(tables.models, " ".join([_rows_name(data), *reading]))
     return About(title, source_name(data), label, commands, apply)
 

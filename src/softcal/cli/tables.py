@@ -96,27 +96,24 @@ def described(
 def columns_hint(data: list[str], how: Described) -> str:
     """Return a sentence with the columns of the first file."""
     from softcal._validation.arrays import listed
-    from softcal.scanning.source import connected, opened
+    from softcal.scanning.source import Session, opened
 
-    source = opened(how.files(data), connected())
+    source = opened(how.files(data), Session())
     return f" The columns of {source.place} are: {listed(source.names)}."
 
 
 def load_rows(data: Path, how: Described, *, logits: bool) -> tuple[TableSet, AllRows]:
     """Return all rows of a file at once, validated, and their tables."""
-    from softcal.scanning.scan import collect, opened_plan
+    from softcal.scanning.scan import collect, planned_and
     from softcal.scanning.stream import all_rows
 
     how.refuse_contradictions()
-    asked = described([str(data)], how).with_(keep_logits=logits)
-    with opened_plan(asked) as plan:
-        plain = asked.with_(keep_logits=False)
-        with opened_plan(plain) as same:
-            found = collect(same)
-        refuse_empty(found.tables)
-        note_dropped(found.tables.about.rows_dropped)
-        note_found(found, how)
-        return found.tables, all_rows(plan)
+    asked = described([str(data)], how)
+    found = planned_and(asked, collect)
+    refuse_empty(found.tables)
+    note_dropped(found.tables.about.rows_dropped)
+    note_found(found, how)
+    return found.tables, planned_and(asked.with_(keep_logits=logits), all_rows)
 
 
 def note_found(found: Scanned, how: Described) -> None:

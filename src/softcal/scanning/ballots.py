@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from softcal.scanning.data import RawVotes
-    from softcal.scanning.source import Source
+    from softcal.scanning.source import Frame, Source
 
 DROP = keyword("drop_missing", True)  # noqa: FBT003
 CAUTION = (
@@ -39,8 +39,8 @@ class Counted(NamedTuple):
     """
 
     name: str
-    items: nw.LazyFrame[Any]
-    single: nw.LazyFrame[Any] | None = None
+    items: Frame
+    single: Frame | None = None
     classes: tuple[str, ...] = ()
     votes: int = 0
     raters: int = 0
@@ -75,7 +75,7 @@ def _same_engine(one: Source, two: Source) -> bool:
     return one is two or not engines or (len(engines) == 2 and engines[0] is engines[1])
 
 
-def _ballots(label: RawVotes, source: Source, *, drop: bool) -> tuple[nw.LazyFrame[Any], int]:
+def _ballots(label: RawVotes, source: Source, *, drop: bool) -> tuple[Frame, int]:
     """Return votes as columns of text: item, vote, rater, and kind."""
     uses = Uses(source)
     names = {"item": label.item, "vote": label.vote, "rater": label.rater, "kind": label.kind}
@@ -92,7 +92,7 @@ def _ballots(label: RawVotes, source: Source, *, drop: bool) -> tuple[nw.LazyFra
     return rows.filter(~gaps), missing
 
 
-def _refuse_second_votes(ballots: nw.LazyFrame[Any], label: RawVotes) -> None:
+def _refuse_second_votes(ballots: Frame, label: RawVotes) -> None:
     """Raise if a rater has two votes on an item, because most are duplicated rows."""
     pairs = ballots.group_by("item", "rater").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
     found = counted_and_first(pairs, ["rater", "item"])
@@ -106,9 +106,7 @@ def _refuse_second_votes(ballots: nw.LazyFrame[Any], label: RawVotes) -> None:
         raise InputError(message)
 
 
-def counted_and_first(
-    rows: nw.LazyFrame[Any], columns: Sequence[str]
-) -> tuple[int, list[Any]] | None:
+def counted_and_first(rows: Frame, columns: Sequence[str]) -> tuple[int, list[Any]] | None:
     """Return how many rows there are, and the values of the lowest; None if there are none."""
     count = collected(rows.select(nw.len().alias("n")))["n"][0].as_py()
     if not count:
@@ -117,12 +115,12 @@ def counted_and_first(
     return int(count), [first[name] for name in columns]
 
 
-def _words(ballots: nw.LazyFrame[Any]) -> list[str]:
+def _words(ballots: Frame) -> list[str]:
     words = collected(ballots.select("vote").unique().head(1000))["vote"].to_pylist()
     return sorted(map(str, words))
 
 
-def _positive(ballots: nw.LazyFrame[Any], label: RawVotes) -> list[str]:
+def _positive(ballots: Frame, label: RawVotes) -> list[str]:
     """Return the texts of votes that count as 1; raise if no vote does."""
     words = _words(ballots)
     own = [word for word in words if label.positive in (word, plain_word(word))]
@@ -156,7 +154,7 @@ def plain_word(text: str) -> str:
     return whole[1] if whole else text
 
 
-def _counts(ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] | None) -> Counted:
+def _counts(ballots: Frame, label: RawVotes, classes: Sequence[str] | None) -> Counted:
     """Count the votes on each item by the engine."""
     raters = 0
     if classes is None:
@@ -186,9 +184,7 @@ def _counts(ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] 
     return Counted(name, items, single, tuple(classes or ()), votes, raters)
 
 
-def _refuse_other_classes(
-    ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str]
-) -> None:
+def _refuse_other_classes(ballots: Frame, label: RawVotes, classes: Sequence[str]) -> None:
     known = {*classes, *(f"{name}.0" for name in classes)}
     other = [word for word in _words(ballots) if word not in known]
     if other:
@@ -200,7 +196,7 @@ def _refuse_other_classes(
         raise InputError(message)
 
 
-def _matrix(ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] | None) -> Votes:
+def _matrix(ballots: Frame, label: RawVotes, classes: Sequence[str] | None) -> Votes:
     """Bring all votes here."""
     if label.raters:
         message = (
@@ -215,9 +211,7 @@ def _matrix(ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] 
     return votes_here(ballots, label, classes)
 
 
-def votes_here(
-    ballots: nw.LazyFrame[Any], label: RawVotes, classes: Sequence[str] | None = None
-) -> Votes:
+def votes_here(ballots: Frame, label: RawVotes, classes: Sequence[str] | None = None) -> Votes:
     """Bring votes here as `Votes`; without classes, of the positive word and all others."""
     table = collected(ballots)
     votes = [plain_word(str(word)) for word in table["vote"].to_pylist()]
@@ -298,12 +292,12 @@ def _binary(label: RawVotes, votes: Votes) -> Votes:
 class Matched(NamedTuple):
     """Rows joined to the labels of their items, and how many of both have no match."""
 
-    rows: nw.LazyFrame[Any]
+    rows: Frame
     without: int
     alone: int
 
 
-def matched(rows: nw.LazyFrame[Any], found: Counted, label: RawVotes, total: int) -> Matched:
+def matched(rows: Frame, found: Counted, label: RawVotes, total: int) -> Matched:
     """Join rows with the column item to labels; raise for items without a match."""
     item = label.item
     several = rows.group_by("item").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
@@ -351,7 +345,7 @@ def _refuse_unmatched(item: str, without: Any, alone: Any, rows: int, items: int
     )
 
 
-def one_per_item(rows: nw.LazyFrame[Any], item: str, names: dict[str, str]) -> nw.LazyFrame[Any]:
+def one_per_item(rows: Frame, item: str, names: dict[str, str]) -> Frame:
     """Return one row per item, for rows that are votes; raise if a value differs within an item."""
     rows = rows.with_columns(
         *(nw.col(c).alias(f"{c}_high") for c in names),
@@ -378,7 +372,7 @@ def one_per_item(rows: nw.LazyFrame[Any], item: str, names: dict[str, str]) -> n
     return grouped.select("item", *names)
 
 
-def rated(plan: Any) -> tuple[Votes, tuple[str, ...], list[Any]]:
+def rated(plan: Any) -> tuple[Votes, tuple[str, ...], dict[str, Any]]:
     """Bring votes here with the kind of each rater, and the predictions of their items."""
     from softcal.scanning.stream import numbers
 
@@ -390,11 +384,11 @@ def rated(plan: Any) -> tuple[Votes, tuple[str, ...], list[Any]]:
     votes = votes_here(ballots, label)
     votes = votes.for_items([name for name in votes.items or () if str(name) in here])
     order = [here[str(name)] for name in votes.items or ()]
-    predictions = [numbers(rows[model.p])[order] for model in plan.models]
+    predictions = {model.name: numbers(rows[model.p])[order] for model in plan.models}
     return votes, _kinds(ballots, votes, label), predictions
 
 
-def _kinds(ballots: nw.LazyFrame[Any], votes: Votes, label: RawVotes) -> tuple[str, ...]:
+def _kinds(ballots: Frame, votes: Votes, label: RawVotes) -> tuple[str, ...]:
     """Return the kind of each rater; raise if one has several."""
     pairs = ballots.select("rater", "kind").unique()
     several = pairs.group_by("rater").agg(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import narwhals.stable.v2 as nw
 
@@ -11,17 +11,19 @@ from softcal._validation.inputs import refuse_changed
 from softcal._validation.rules import DROPPED, MISSING, Rule, Spread
 from softcal.exceptions import InputError
 from softcal.scanning.numbers import number_hint
-from softcal.scanning.source import AT, RAW, ROW_BITS, Here, collected
+from softcal.scanning.source import AT, ROW_BITS, Here, collected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from softcal.scanning.source import Source, Use
+    from softcal.scanning.source import Frame, Source, Use
 
 COUNTS, BROKEN, GONE = 0, -1, -2
 """The status of a row: it counts, a value breaks a rule, or a value is missing and it is dropped."""
 
-NOT_A_NUMBER = Rule("must hold numbers", lambda x: x, "values are not", lambda _name, _spread: "")
+NOT_A_NUMBER = Rule(
+    "must hold numbers", lambda x: x == True, "values are not", lambda _name, _spread: ""  # noqa: E712
+)  # fmt: skip
 
 
 class Check(NamedTuple):
@@ -96,9 +98,7 @@ class _First(NamedTuple):
     text: str = ""
 
 
-def _first(
-    source: Source, broken: nw.LazyFrame[Any], check: Check, rule: Rule, *, numbered: bool
-) -> _First:
+def _first(source: Source, broken: Frame, check: Check, rule: Rule, *, numbered: bool) -> _First:
     """Describe the first value that breaks a rule, with its file and row if these are known."""
     value = check.value if check.raw is None else check.raw
     columns = [value.alias("value")] + [nw.col(AT)] * numbered
@@ -124,7 +124,7 @@ def where_is(source: Source, at: int) -> str:
     return f"in {source.files[file]}, row {row}" if source.files else f"at position {row - 1}"
 
 
-def _spread(rows: nw.LazyFrame[Any], check: Check) -> Spread:
+def _spread(rows: Frame, check: Check) -> Spread:
     """Return the range of a column's values, from which a message guesses what they may be."""
     x = check.value
     known = nw.when(~(x.is_null() | x.is_nan())).then(x)
@@ -140,6 +140,3 @@ def _spread(rows: nw.LazyFrame[Any], check: Check) -> Spread:
     ).to_pylist()[0]
     low, high = (math.nan if found[k] is None else float(found[k]) for k in ("low", "high"))
     return Spread(low, high, signs=not found["other"], whole=not found["part"])
-
-
-__all__ = ["BROKEN", "COUNTS", "GONE", "NOT_A_NUMBER", "RAW", "Check", "refuse", "status"]

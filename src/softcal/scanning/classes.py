@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data
     from softcal.scanning.rows import Uses
+    from softcal.scanning.source import Frame
     from softcal.table.build import Builder, Entries
 
 
@@ -57,7 +58,7 @@ class ClassPlan(NamedTuple):
     votes: str | None = None
     of_votes: str | None = None
     named: bool = False  # whether the label is a class name
-    rows: nw.LazyFrame[Any] | None = None  # joined to votes
+    rows: Frame | None = None  # joined to votes
     counted: Counted | None = None
     unmatched: int = 0
     notes: tuple[str, ...] = ()

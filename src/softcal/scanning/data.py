@@ -6,8 +6,9 @@ Each kind of label is one small object, so that a combination that makes no sens
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from softcal._display import keyword
@@ -22,7 +23,16 @@ FORMATS = ("csv", "tsv", "json", "jsonl", "parquet", "arrow", "xlsx")
 
 
 class _Stated:
-    """Mixin: print an object as the call that makes it, without defaults."""
+    """Mixin: check what is stated, and print it as the call that makes it, without defaults."""
+
+    def __post_init__(self) -> None:
+        for name, rule in _RULES.items():
+            if getattr(self, name, None) is not None:
+                object.__setattr__(self, name, rule(name, getattr(self, name)))
+        self._refuse_impossible()
+
+    def _refuse_impossible(self) -> None:
+        """Raise if parts contradict each other."""
 
     def __repr__(self) -> str:
         fields: Mapping[str, Any] = self.__dataclass_fields__  # type: ignore[attr-defined]
@@ -36,7 +46,7 @@ class _Stated:
 
 @dataclass(frozen=True, repr=False)
 class Files(_Stated):
-    """Files whose content does not determine how to read them. A plain path needs no options.
+    r"""Files whose content does not determine how to read them. A plain path needs no options.
 
     Parameters
     ----------
@@ -56,7 +66,7 @@ class Files(_Stated):
     Examples
     --------
     >>> Files("votes.txt", sep="tab", encoding="latin-1")
-    Files(paths='votes.txt', sep='\\t', encoding='latin-1')
+    Files(paths='votes.txt', sep='\t', encoding='latin-1')
     """
 
     paths: Any
@@ -67,29 +77,8 @@ class Files(_Stated):
     sheet: str | None = None
     records: str | None = None
 
-    def __post_init__(self) -> None:
-        sep = "\t" if self.sep in ("tab", "\\t") else self.sep
-        if sep is not None and (len(sep) != 1 or sep in '"\r\n' or not sep.isascii()):
-            message = f"sep must be one character between cells, or 'tab': got {self.sep!r:.60}."
-            raise InputError(message)
-        if self.decimal not in (".", ","):
-            message = f"decimal must be '.' or ',': got {self.decimal!r:.60}."
-            raise InputError(message)
-        _refuse_other("input_format", self.format, (None, *FORMATS))
-        if self.encoding is not None:
-            _refuse_encoding(self.encoding)
-        object.__setattr__(self, "sep", sep)
-
-
-def _refuse_encoding(encoding: str) -> None:
-    try:
-        "".encode(encoding).decode(encoding)
-    except (LookupError, TypeError, ValueError) as error:
-        message = (
-            "encoding must be one that Python knows, such as 'latin-1', 'cp1252', or 'utf-16': "
-            f"got {encoding!r:.60}."
-        )
-        raise InputError(message) from error
+    def _refuse_impossible(self) -> None:
+        _one_of("input_format", self.format, (None, *FORMATS))
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,14 +104,10 @@ class Column(_Stated):
     scale: Scale = "probability"
     positive: Any = None
 
-    def __post_init__(self) -> None:
-        _refuse_name("name", self.name)
-        _refuse_scale(self.scale)
-        if self.positive is not None:
-            object.__setattr__(self, "positive", str(self.positive))
-            if self.scale != "probability":
-                message = "a scale is for numbers, and positive for words: leave one of them out."
-                raise InputError(message)
+    def _refuse_impossible(self) -> None:
+        if self.positive is not None and self.scale != "probability":
+            message = "a scale is for numbers, and positive for words: leave one of them out."
+            raise InputError(message)
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,11 +133,6 @@ class Shares(_Stated):
     votes: str | int
     scale: Scale = "probability"
 
-    def __post_init__(self) -> None:
-        _refuse_name("name", self.name)
-        _refuse_scale(self.scale)
-        object.__setattr__(self, "votes", _votes(self.votes))
-
 
 @dataclass(frozen=True, repr=False)
 class Counts(_Stated):
@@ -175,11 +155,6 @@ class Counts(_Stated):
     columns: str | Sequence[str]
     positive: str | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", _names("columns", self.columns))
-        if self.positive is not None:
-            object.__setattr__(self, "positive", str(self.positive))
-
 
 @dataclass(frozen=True, repr=False)
 class Bounds(_Stated):
@@ -188,11 +163,6 @@ class Bounds(_Stated):
     low: str
     high: str
     scale: Scale = "probability"
-
-    def __post_init__(self) -> None:
-        _refuse_name("low", self.low)
-        _refuse_name("high", self.high)
-        _refuse_scale(self.scale)
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,15 +211,10 @@ class RawVotes(_Stated):
     allow_repeated: bool = False
     drop_unmatched: bool = False
 
-    def __post_init__(self) -> None:
-        for name in ("raters", "allow_repeated", "drop_unmatched"):
-            _refuse_no_flag(name, getattr(self, name))
+    def _refuse_impossible(self) -> None:
         if self.item is None:
             message = "votes need items: pass item=, the column of the item of each vote."
             raise InputError(message)
-        for name in ("item", "vote", "rater", "kind"):
-            if getattr(self, name) is not None:
-                _refuse_name(name, getattr(self, name))
         if self.counted and (self.vote or self.rater):
             message = "leave vote and rater out: Votes already have them."
             raise InputError(message)
@@ -259,9 +224,6 @@ class RawVotes(_Stated):
         if self.raters and self.rater is None and not self.counted:
             message = f"{keyword('raters', True)} needs rater=, the column of who voted."  # noqa: FBT003
             raise InputError(message)
-        _refuse_other("aggregate", self.aggregate, AGGREGATES)
-        if self.positive is not None:
-            object.__setattr__(self, "positive", str(self.positive))
 
     @property
     def counted(self) -> bool:
@@ -303,18 +265,10 @@ class Classes(_Stated):
     counts: bool = False
     scale: Scale = "probability"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", _names("columns", self.columns))
-        if self.names is not None and not isinstance(self.names, str):
-            object.__setattr__(self, "names", tuple(self.names))
-        _refuse_no_flag("ordered", self.ordered)
-        _refuse_no_flag("counts", self.counts)
-        _refuse_scale(self.scale)
-        if self.votes is not None:
-            object.__setattr__(self, "votes", _votes(self.votes))
-            if self.counts:
-                message = "leave votes out: the counts determine the number of votes."
-                raise InputError(message)
+    def _refuse_impossible(self) -> None:
+        if self.votes is not None and self.counts:
+            message = "leave votes out: the counts determine the number of votes."
+            raise InputError(message)
 
 
 Label: TypeAlias = Column | Shares | Counts | Bounds | RawVotes | Classes
@@ -337,6 +291,9 @@ class Long(_Stated):
         The column of items, by which models are compared in pairs.
     epochs : bool, default=False
         Whether rows of one item and model are repetitions, whose labels are votes.
+    drop_unmatched : bool, default=False
+        Whether to leave out items that some model lacks. Otherwise a set with pairs of models
+        refuses them.
 
     Examples
     --------
@@ -348,12 +305,9 @@ class Long(_Stated):
     model: str | None = None
     item: str | None = None
     epochs: bool = False
+    drop_unmatched: bool = False
 
-    def __post_init__(self) -> None:
-        for name in ("model", "item"):
-            if getattr(self, name) is not None:
-                _refuse_name(name, getattr(self, name))
-        _refuse_no_flag("epochs", self.epochs)
+    def _refuse_impossible(self) -> None:
         if self.epochs and self.item is None:
             message = "epochs need items: pass item=, the column of the item of each row."
             raise InputError(message)
@@ -379,9 +333,6 @@ class Cut(_Stated):
     column: str
     at: int | Sequence[float]
 
-    def __post_init__(self) -> None:
-        _refuse_name("column", self.column)
-
 
 @dataclass(frozen=True, repr=False)
 class Days(_Stated):
@@ -401,10 +352,6 @@ class Days(_Stated):
     every: Every = Every.DAY
     format: str | None = None
 
-    def __post_init__(self) -> None:
-        _refuse_name("column", self.column)
-        object.__setattr__(self, "every", Every(self.every))
-
 
 Segment: TypeAlias = str | Cut | Days
 
@@ -417,8 +364,8 @@ class Model:
     label: Label | None = None
 
 
-@dataclass(frozen=True)
-class Data:
+@dataclass(frozen=True, repr=False)
+class Data(_Stated):
     """The whole description, as `scan` receives it."""
 
     source: Any
@@ -443,9 +390,7 @@ class Data:
         given["bins"] = Bins.of(given.get("bins", 10))
         date = given.get("date")
         given["date"] = None if date is None else str(date)
-        found = Data(source, **given)
-        found.refuse_impossible()
-        return found
+        return Data(source, **given)
 
     @property
     def is_of_classes(self) -> bool:
@@ -463,16 +408,10 @@ class Data:
         """Return another description."""
         return replace(self, **changed)
 
-    def refuse_impossible(self) -> None:  # noqa: C901 - one rule after another
-        """Raise if parts of the description contradict each other."""
-        _refuse_no_flag("drop_missing", self.drop_missing)
-        _refuse_no_flag("pairs", self.pairs)
-        for name in ("sample_weight", "groups"):
-            if getattr(self, name) is not None:
-                _refuse_name(name, getattr(self, name))
+    def _refuse_impossible(self) -> None:
         for each in self.by:
             if not isinstance(each, Cut | Days):
-                _refuse_name("by", each)
+                _name("by", each)
         if len(set(self.columns_of_segments)) < len(self.by):
             names = ", ".join(map(repr, self.columns_of_segments))
             message = f"each 'by' column must be named once: got {names}."
@@ -582,7 +521,7 @@ def _text_of(given: Any) -> str:
     return columns if isinstance(columns, str) else ",".join(columns)
 
 
-def _votes(given: Any) -> str | int:
+def _votes(_what: str, given: Any) -> str | int:
     if isinstance(given, str):
         return given
     if not is_whole(given):
@@ -594,10 +533,11 @@ def _votes(given: Any) -> str | int:
     return int(given)
 
 
-def _refuse_name(what: str, name: object) -> None:
+def _name(what: str, name: Any) -> str:
     if not isinstance(name, str):
         message = f"{what} must be the name of a column: got {name!r:.60}."
         raise InputTypeError(message)
+    return name
 
 
 def _names(what: str, names: Any) -> str | tuple[str, ...]:
@@ -607,23 +547,62 @@ def _names(what: str, names: Any) -> str | tuple[str, ...]:
     if not isinstance(names, Sequence) or not names:
         message = f"{what} must name columns: got {names!r:.60}."
         raise InputTypeError(message)
-    for name in names:
-        _refuse_name(what, name)
-    return tuple(names)
+    return tuple(_name(what, name) for name in names)
 
 
-def _refuse_scale(scale: object) -> None:
-    _refuse_other("scale", scale, SCALES)
-
-
-def _refuse_other(what: str, value: object, known: Sequence[object]) -> None:
+def _one_of(what: str, value: Any, known: Sequence[object]) -> Any:
     if value not in known:
         names = ", ".join(str(each) for each in known if each is not None)
         message = f"{what} must be one of {names}: got {value!r:.60}."
         raise InputError(message)
+    return value
 
 
-def _refuse_no_flag(name: str, value: object) -> None:
+def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         message = f"{name} must be True or False: got {value!r:.60}."
         raise InputTypeError(message)
+    return value
+
+
+def _sep(_what: str, given: str) -> str:
+    sep = "\t" if given in ("tab", "\\t") else given
+    if len(sep) != 1 or sep in '"\r\n' or not sep.isascii():
+        message = f"sep must be one character between cells, or 'tab': got {given!r:.60}."
+        raise InputError(message)
+    return sep
+
+
+def _encoding(_what: str, encoding: str) -> str:
+    try:
+        "".encode(encoding).decode(encoding)
+    except (LookupError, TypeError, ValueError) as error:
+        message = (
+            "encoding must be one that Python knows, such as 'latin-1', 'cp1252', or 'utf-16': "
+            f"got {encoding!r:.60}."
+        )
+        raise InputError(message) from error
+    return encoding
+
+
+_RULES: Mapping[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(
+        ("name", "low", "high", "item", "vote", "rater", "kind", "model", "sample_weight",
+         "groups"), _name,
+    ),
+    **dict.fromkeys(
+        ("raters", "allow_repeated", "drop_unmatched", "ordered", "counts", "epochs", "pairs",
+         "drop_missing"), _flag,
+    ),
+    "columns": _names,
+    "names": lambda _what, names: names if isinstance(names, str) else tuple(names),
+    "votes": _votes,
+    "positive": lambda _what, value: str(value),
+    "scale": partial(_one_of, known=SCALES),
+    "aggregate": partial(_one_of, known=AGGREGATES),
+    "every": lambda what, every: Every(_one_of(what, every, tuple(Every))),
+    "sep": _sep,
+    "decimal": partial(_one_of, known=(".", ",")),
+    "encoding": _encoding,
+}  # fmt: skip
+"""What each part of an object must be, by its name; a part has one meaning in all objects."""

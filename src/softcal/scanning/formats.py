@@ -6,8 +6,9 @@ import codecs
 import io
 import json
 import re
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from softcal._display import keyword
 from softcal._io import not_utf_8, place_of
@@ -15,13 +16,13 @@ from softcal.exceptions import InputError
 from softcal.table.files import PARQUET, is_start_of_saved
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from softcal.scanning.data import Files
 
 _LOOKED_AT = 4096  # bytes
-_LONGEST_LINE = 1 << 26
+LONGEST = 1 << 26  # characters of a line, and of a document
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -84,11 +85,7 @@ def format_of(path: Path, how: Files) -> Format:
         refuse_set(path)
     kind = _kind_of(start, path)
     if compression is not None and kind in _BINARY:
-        message = (
-            f"cannot read {place_of(path)}: only text may be compressed as a whole. Decompress it "
-            "first."
-        )
-        raise InputError(message)
+        refuse(path, "only text may be compressed as a whole. Decompress it first.")
     if kind not in _BINARY:
         if how.encoding is None:
             _refuse_other_text(start, path)
@@ -96,22 +93,53 @@ def format_of(path: Path, how: Files) -> Format:
         kind = _first_match(_KINDS, start)
     form = _as_given(Format(kind or "text"), path, how)
     form = form._replace(compression=compression, encoding=how.encoding)
-    if form.kind == "text":
-        return _with_marks(form, path, start, how)
-    named_json = how.format is None and _has_end(path, ".json")
-    if form.kind == "jsonl" and named_json and (how.records or not _is_of_lines(path, form)):
-        return form._replace(kind="json")
-    return form
+    if form.kind == "jsonl" and how.format is None:
+        whole = how.records or (_has_end(path, ".json") and not _is_of_lines(path, form))
+        form = form._replace(kind="json") if whole else form
+    if how.records and form.kind != "json":
+        refuse(path, f"it is not a JSON document. Leave {keyword('records', how.records)} out.")
+    return _with_marks(form, path, start, how) if form.kind == "text" else form
 
 
 def stream_of(path: Path, compression: str | None) -> Any:
     """Open a file, decompressed, as a stream of bytes."""
     import pyarrow as pa
 
-    return pa.input_stream(str(path), compression=compression)
+    return pa.input_stream(path.open("rb"), compression=compression)
 
 
-def refuse_set(path: Path) -> None:
+@contextmanager
+def text_of(path: Path, form: Format) -> Iterator[Iterator[str]]:
+    """Open a text file, and yield its lines, with their ends and without a byte order mark."""
+    with stream_of(path, form.compression) as stream:
+        encoding = form.encoding or "utf-8-sig"
+        lines = _lines(io.TextIOWrapper(io.BufferedReader(stream), encoding, newline=""), path)
+        yield (line.removeprefix("\ufeff") if k == 0 else line for k, line in enumerate(lines))
+
+
+def _lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    for number, line in enumerate(iter(partial(text.readline, LONGEST + 1), ""), 1):
+        if len(line) > LONGEST:
+            refuse_long(path, number)
+        yield line
+
+
+def refuse_long(path: Path, line: int) -> NoReturn:
+    """Raise because a line is too long."""
+    refuse(
+        path,
+        f"lines, with their quoted cells, must have at most "
+        f"{LONGEST >> 20} MB: line {line} is longer. Save the data as Parquet.",
+    )
+
+
+def refuse(path: Any, problem: str) -> NoReturn:
+    """Raise because a file cannot be read."""
+    message = f"cannot read {place_of(path)}: {problem}"
+    raise InputError(message)
+
+
+def refuse_set(path: Path) -> NoReturn:
     """Raise because a file is a saved set."""
     message = f"cannot read rows from {place_of(path)}: this is a saved set: use softcal.load."
     raise InputError(message)
@@ -122,8 +150,7 @@ def _kind_of(start: bytes, path: Path) -> str | None:
     kind = _first_match(_KINDS, start) or _first_match(_COMPRESSIONS, start)
     for pattern, what, remedy in _REFUSED:
         if kind is None and re.match(pattern, start, re.DOTALL):
-            message = f"cannot read {place_of(path)}: it holds {what}. {remedy}"
-            raise InputError(message)
+            refuse(path, f"it holds {what}. {remedy}")
     return kind
 
 
@@ -133,11 +160,10 @@ def _as_given(found: Format, path: Path, how: Files) -> Format:
         return found._replace(mark="\t" if _has_end(path, ".tsv") else ",")
     form = _GIVEN[how.format]
     if form.kind != found.kind and {form.kind, found.kind} & {*_BINARY}:
-        message = (
-            f"cannot read {place_of(path)}: its content is not {how.format}. Leave "
-            f"{keyword('input_format', how.format)} out."
+        refuse(
+            path,
+            f"its content is not {how.format}. Leave {keyword('input_format', how.format)} out.",
         )
-        raise InputError(message)
     return form
 
 
@@ -162,21 +188,21 @@ def _with_marks(form: Format, path: Path, text: bytes, how: Files) -> Format:
     if line is not None:
         mark = line[1].decode()
         if how.sep not in (None, mark):
-            message = (
-                f"cannot read {place_of(path)}: its first line names {mark!r} as separator. "
-                f"Leave {keyword('sep', str(how.sep))} out."
+            refuse(
+                path,
+                f"its first line names {mark!r} as separator. "
+                f"Leave {keyword('sep', str(how.sep))} out.",
             )
-            raise InputError(message)
         form = form._replace(mark=mark, sep_line=True)
     elif how.sep is not None:
         form = form._replace(mark=how.sep)
     if form.mark == how.decimal != how.sep:
-        message = (
-            f"cannot read {place_of(path)}: does {form.mark!r} separate the cells too? If numbers "
+        refuse(
+            path,
+            f"does {form.mark!r} separate the cells too? If numbers "
             f"are in quotes, pass {keyword('sep', form.mark)}; else the separator of cells, such "
-            f"as {keyword('sep', ';')}."
+            f"as {keyword('sep', ';')}.",
         )
-        raise InputError(message)
     return form
 
 
@@ -185,14 +211,11 @@ def _is_of_lines(path: Path, form: Format) -> bool:
 
     A single object is a document if each of its values is a list: the columns.
     """
-    with stream_of(path, form.compression) as stream:
-        lines = io.BufferedReader(stream)
-        filled = (
-            line for line in iter(partial(lines.readline, _LONGEST_LINE), b"") if not line.isspace()
-        )
-        first, second = next(filled), next(filled, None)
+    with text_of(path, form) as lines:
+        filled = (line for line in lines if not line.isspace())
+        first, second = next(filled, ""), next(filled, None)
         if second is not None:
-            return second.lstrip().startswith(b"{")
+            return second.lstrip().startswith("{")
         try:
             found = json.loads(first)
         except (ValueError, RecursionError):
@@ -210,14 +233,9 @@ def _refuse_other_text(start: bytes, path: Path) -> None:
     # Letters in UTF-16 have a 0 as every second byte, and nowhere else.
     if start.startswith(_UTF_16) or (min(even, odd) == 0 and 4 * max(even, odd) > len(start)):
         order = "" if start.startswith(_UTF_16) else "-be" if even else "-le"
-        message = f"cannot read {place_of(path)}: {not_utf_8(f'utf-16{order}')}"
-        raise InputError(message)
+        refuse(path, not_utf_8(f"utf-16{order}"))
     if b"\0" in start:
-        message = (
-            f"cannot read {place_of(path)}: it must be text in UTF-8, but has a byte 0. "
-            "Save the data as CSV in UTF-8."
-        )
-        raise InputError(message)
+        refuse(path, "it must be text in UTF-8, but has a byte 0. Save the data as CSV in UTF-8.")
 
 
 _NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 
+from softcal._display import keyword
 from softcal._validation.rules import MISSING
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.scanning.ballots import Counted, counted, matched, one_per_item
+from softcal.scanning.ballots import (
+    Counted,
+    counted,
+    counted_and_first,
+    matched,
+    one_per_item,
+)
 from softcal.scanning.checks import Check
 from softcal.scanning.classes import ClassPlan, class_plan
-from softcal.scanning.data import Classes, Column, Cut, Data, Files, Long, Model, RawVotes
+from softcal.scanning.data import Column, Cut, Data, Files, Long, Model, RawVotes
 from softcal.scanning.ranges import ranges_of
 from softcal.scanning.rows import (
     LabelRows,
@@ -24,14 +31,14 @@ from softcal.scanning.rows import (
     label_rows,
     scaled_check,
 )
-from softcal.scanning.source import collected, opened, opened_to_join
+from softcal.scanning.source import collected, kept, opened, opened_to_join
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from softcal.scanning.ranges import Ranges
-    from softcal.scanning.source import Source
+    from softcal.scanning.source import Frame, Source
 
 MANY_TARGETS = 101
 """With more targets than this, a set uses a coarser grid: 100 classes and the predicted one."""
@@ -58,7 +65,7 @@ class Plan(NamedTuple):
     of_votes: str | None = None
     classes: ClassPlan | None = None
     ranges: tuple[Ranges, ...] = ()
-    words: nw.LazyFrame[Any] | None = None  # the texts of labels, of which one counts as 1
+    words: Frame | None = None  # the texts of labels, of which one counts as 1
     counted: Counted | None = None
     unmatched: int = 0  # rows that are dropped because their items have no votes
     notes: tuple[str, ...] = ()
@@ -110,7 +117,18 @@ class Plan(NamedTuple):
         possible = self.shared or self.items
         return Bins.tie_grid(self.data.bins) if several and possible else None
 
-    def part(self, model: int, target: int = 0) -> nw.LazyFrame[Any]:
+    def kept(self) -> Plan:
+        """Return the plan with numbers that are parsed once, for several queries."""
+        found: dict[int, Roles] = {}
+        for model in self.models:
+            roles = model.roles
+            if id(roles) not in found:
+                rows = kept(roles.rows, self.con) if roles.parsed else roles.rows
+                found[id(roles)] = roles._replace(rows=rows)
+        models = tuple(model._replace(roles=found[id(model.roles)]) for model in self.models)
+        return self._replace(models=models)
+
+    def part(self, model: int, target: int = 0) -> Frame:
         """Return the rows of a model and target: p, y, w, m, keys, and status."""
         own = self.models[model]
         return own.roles.rows.select(
@@ -119,7 +137,7 @@ class Plan(NamedTuple):
             *([nw.col(own.m).alias("m")] if own.m else []),
         )  # fmt: skip
 
-    def pair(self, one: int, two: int) -> nw.LazyFrame[Any]:
+    def pair(self, one: int, two: int) -> Frame:
         """Return the rows that two models share and that count: pa, ya, pb, yb, w, and keys."""
         a, b = self.models[one], self.models[two]
         if a.roles is b.roles:
@@ -267,12 +285,12 @@ def _of_votes(
     )  # fmt: skip
 
 
-def _items(label: RawVotes, uses: Uses, item: nw.Expr) -> tuple[nw.LazyFrame[Any], int]:
+def _items(label: RawVotes, uses: Uses, item: nw.Expr) -> tuple[Frame, int]:
     """Return the rows of items with the column item, and their number."""
     rows = uses.source.frame(uses.all).with_columns(item.alias("item"))
     if label.source is None:
         have = rows.collect_schema().names()
-        names = {}
+        names: dict[str, str] = {}
         for k, use in enumerate(uses.all):
             if use.name != label.item:
                 names |= {c: use.name for c in (f"c{k}", f"t{k}") if c in have}
@@ -318,7 +336,8 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
         raise InputError(message)
     assert isinstance(long.column, Column)  # noqa: S101 - not of classes
     sources = _sources(data, long, con)
-    models, ranges = [], ()
+    models: list[ModelRows] = []
+    ranges: tuple[Ranges, ...] = ()
     for name, (source, chosen) in sources.items():
         uses = Uses(source)
         ranges = ranges or _ranges(data, source)
@@ -341,10 +360,39 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
         own = tuple(f"y0_{t}" for t in range(len(label.y)))
         voted = label.votes is not None or long.epochs
         models.append(ModelRows(name, roles, "p0", own, "m0" if voted else None))
+    dropped = 0
+    if long.item is not None and len(models) > 1 and (data.pairs or long.drop_unmatched):
+        models, dropped = _matched_models(models, long)
     return Plan(
         data, con, tuple(models), label.targets, label.name,
         label.name if long.epochs else label.of_votes, ranges=ranges, items=long.item is not None,
+        unmatched=dropped,
     )  # fmt: skip
+
+
+def _matched_models(models: list[ModelRows], long: Long) -> tuple[list[ModelRows], int]:
+    """Return models with the same items, and how many rows of the first were left out."""
+    frames = [model.roles.rows for model in models]
+    items = [rows.filter(nw.col("status") == 0).select("item") for rows in frames]
+    dropped = 0
+    for k, model in enumerate(models):
+        rows = frames[k]
+        for j, other in enumerate(items):
+            if j == k:
+                continue
+            alone = counted_and_first(items[k].join(other, on="item", how="anti"), ["item"])
+            if alone is not None and not long.drop_unmatched:
+                message = (
+                    f"models are compared on the same items: {alone[0]:,} values of {long.item} "
+                    f"have a row of {model.name!r} and none of {models[j].name!r}, the first is "
+                    f"{alone[1][0]!r:.60}. Pass {keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
+                )
+                raise InputError(message)
+            if alone is not None:
+                rows = rows.join(other, on="item", how="semi")
+                dropped += alone[0] if k == 0 else 0
+        models[k] = model._replace(roles=model.roles._replace(rows=rows))
+    return models, dropped
 
 
 def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | None]]:
@@ -383,8 +431,6 @@ def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | 
 
 def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     """Return one row per item: refuse repeated items, or count repetitions as votes."""
-    from softcal.scanning.ballots import counted_and_first
-
     rows = roles.rows
     sizes = rows.group_by("item").agg(nw.len().alias("n"))
     twice = counted_and_first(sizes.filter(nw.col("n") > 1), ["item"])
@@ -405,6 +451,3 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     votes = votes.with_columns(nw.col("m0").cast(nw.Float64))
     joined = own.join(votes, on="item", how="inner").with_columns(nw.lit(0).alias("status"))
     return roles._replace(rows=joined)
-
-
-__all__ = ["Classes", "Plan", "planned"]

@@ -19,6 +19,7 @@ from softcal.table.kernel import SUM_NAMES
 if TYPE_CHECKING:
     from softcal.scanning.cells import Cells
     from softcal.scanning.plan import Plan
+    from softcal.scanning.source import Frame
     from softcal.table.build import Builder
 
 _ENTRIES_AT_ONCE = 1 << 18
@@ -83,8 +84,8 @@ class Queries:
             weight = numbers(table["rows"]) if "rows" in table.column_names else None
             coded = self._cells.of_batch([table[name] for name in plan.by], weight)
             cell, names = coded.numbers, coded.names
-        keys = [cell] if owners is None else [cell, owners.numbers]
-        keys = np.array([*keys, *places], dtype=np.int64)[:, here]
+        above = [cell] if owners is None else [cell, owners.numbers]
+        keys = np.array([*above, *places], dtype=np.int64)[:, here]
         found = Sparse.of(keys, values[:, here]).under(*key)
         who = () if owners is None else owners.names
         if found.keys.shape[1] or rows:
@@ -103,9 +104,7 @@ class Queries:
                 query = sums.groups(rows, plan.by, plan.grid, weighted=plan.weighted)
                 self._owned("group_sums", (k, t), query, "group")
 
-    def _owned(
-        self, block: str, key: tuple[int, ...], query: nw.LazyFrame[Any], owner: str
-    ) -> None:
+    def _owned(self, block: str, key: tuple[int, ...], query: Frame, owner: str) -> None:
         """Add the sums of owners, a bounded number of entries at a time."""
         axes = BLOCKS[block].axes
         for table in batches(query, _ENTRIES_AT_ONCE):
@@ -133,7 +132,7 @@ class Queries:
         for one, two in combinations(range(len(plan.models)), 2):
             key, rows = (one, two, 0), plan.pair(one, two)
             terms = sums.pair_terms(rows, weighted=plan.weighted)
-            table = collected(sums.losses(terms, plan.by or [_ALL]) if plan.by else _whole(terms))
+            table = collected(sums.losses(terms, plan.by))
             self._add("losses", key, table, [], self._values(table, "losses"), slice(None))
             if plan.data.groups is not None:
                 self._owned("group_losses", key, sums.group_losses(terms, plan.by), "group")
@@ -159,7 +158,7 @@ class Queries:
             self._add("vote_products", key, table, places, values, slice(None))
             self._owned("rater_losses", key, sums.rater_losses(rows, plan.by), "rater")
 
-    def _votes(self, rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    def _votes(self, rows: Frame) -> Frame:
         """Join single votes v to rows; u is their weight."""
         counted = self._plan.counted
         assert counted is not None  # noqa: S101 - there are raters
@@ -170,17 +169,7 @@ class Queries:
         return found.filter(nw.col("u") > 0)
 
 
-_ALL = "all"
-
-
-def _whole(terms: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Add up the losses of all rows."""
-    found = sums.squared(BLOCKS["losses"].sums)
-    terms = terms.select(value.alias(name) for name, value in found.items())
-    return terms.select(nw.col(name).sum() for name in found)
-
-
-def _counting(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _counting(rows: Frame) -> Frame:
     return rows.filter(nw.col("status") == 0)
 
 

@@ -16,6 +16,7 @@ from softcal.scanning.source import batches
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.scanning.data import Cut
+    from softcal.scanning.source import Frame
     from softcal.table.blocks import IntArray
 
 _MOST_KEYS = 1 << 17  # different numbers of a column that are held in memory
@@ -42,7 +43,7 @@ class Ranges(NamedTuple):
         return None if number is None else self.labels[int(number)]
 
 
-def ranges_of(cut: Cut, numbers: nw.LazyFrame[Any]) -> Ranges:
+def ranges_of(cut: Cut, numbers: Frame) -> Ranges:
     """Return the ranges of a column, given the rows of its numbers in the column x."""
     if not is_whole(cut.at):
         return _given_parts(cut.column, _cuts(cut.column, cut.at))

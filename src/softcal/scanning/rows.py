@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data, Segment
     from softcal.scanning.ranges import Ranges
-    from softcal.scanning.source import Source
+    from softcal.scanning.source import Frame, Source
 
 
 class Uses:
@@ -214,8 +214,13 @@ class Roles(NamedTuple):
     source: Source
     uses: Sequence[Use]
     checks: list[Check]
-    rows: nw.LazyFrame[Any]
+    rows: Frame
     plain: dict[str, str] | None = None  # the column of each role, if no value is converted
+
+    @property
+    def parsed(self) -> bool:
+        """Whether numbers are parsed from text, which takes longer than everything else."""
+        return any(NOT_A_NUMBER in check.rules for check in self.checks)
 
 
 def in_roles(
@@ -224,7 +229,7 @@ def in_roles(
     checks: list[Check],
     *,
     drop: bool,
-    frame: nw.LazyFrame[Any] | None = None,
+    frame: Frame | None = None,
     keep: nw.Expr | None = None,
 ) -> Roles:
     """Return the rows with expressions as columns, and with their status.

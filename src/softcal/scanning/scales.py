@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-
 from softcal._display import keyword
 from softcal.scanning.data import Bounds, Classes, Column, Long, Shares
 from softcal.scanning.patterns import class_spec

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
 
@@ -24,8 +25,13 @@ from softcal.scanning.data import Files
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+Frame: TypeAlias = "nw.LazyFrame[Any]"
+"""Rows of any engine."""
+
 Kind: TypeAlias = Literal["number", "text", "list", "value"]
 """What a column holds: numbers or Booleans, text, lists, or other single values."""
+
+Answer = TypeVar("Answer")
 
 AT, RAW = "at", "x"
 """In numbered rows: the file and the row of each, in one number; and the start of texts' names."""
@@ -66,7 +72,7 @@ class Source:
         """Return what a column holds."""
         raise NotImplementedError
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows."""
         raise NotImplementedError
 
@@ -93,9 +99,9 @@ class Source:
         del name
         return False
 
-    def given(self, table: Any, con: Any) -> nw.LazyFrame[Any]:
+    def given(self, table: Any, con: Any) -> Frame:
         """Give an Arrow table to the engine of the rows, so that both can be joined."""
-        return nw.from_native(con.from_arrow(table))
+        return lazy(con.from_arrow(table))
 
     def refuse_unknown(self, name: str) -> None:
         """Raise if no column has a name, or several."""
@@ -118,6 +124,12 @@ class Source:
     def hint(self) -> str:
         """Why a column may be missing."""
         return ""
+
+    def explain(self, error: Exception) -> None:
+        """Raise a better error for one of DuckDB about a file, if there is one."""
+
+    def refuse_changed(self) -> None:
+        """Raise if a file has changed since it was opened."""
 
 
 class Here(Source):
@@ -174,19 +186,20 @@ class Here(Source):
     def list_length(self, name: str) -> int:
         """Return the length of the first list of a column; 0 if there is none."""
         for part in self._parts:
-            lists = part.relation().project(f"len({part.own[name]}) AS n").filter("n IS NOT NULL")
+            own = self._own(part, name, "value")
+            lists = part.relation().project(f"len({own}) AS n").filter("n IS NOT NULL")
             found = lists.limit(1).fetchall()
             if found:
                 return int(found[0][0])
         return 0
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows."""
-        return nw.from_native(self._union(uses, numbered=False))
+        return lazy(self._union(uses, numbered=False))
 
-    def numbered(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def numbered(self, uses: Sequence[Use]) -> Frame:
         """Return the rows with their files and numbers, and with the texts of numbers."""
-        return nw.from_native(self._union(uses, numbered=True))
+        return lazy(self._union(uses, numbered=True))
 
     def whole(self) -> Any:
         """Return all columns as an Arrow table."""
@@ -195,38 +208,62 @@ class Here(Source):
 
     def refuse_damaged(self) -> None:
         """Raise if a file cannot be read to its end."""
-        with naming_the_place(self.place):
+
+        def count() -> None:
             for part in self._parts:
                 part.relation().aggregate("count(*)").fetchall()
+
+        answered(self.con, count)
 
     def _union(self, uses: Sequence[Use], *, numbered: bool) -> Any:
         parts = [
             part.relation().project(", ".join(self._columns(part, uses, k if numbered else None)))
-            for k, part in enumerate(self._parts)
+            for k, part in enumerate(self._parts_to_read(numbered=numbered))
         ]
-        found = parts[0]
-        for part in parts[1:]:
-            found = found.union(part)
-        return found
+        while len(parts) > 1:  # in pairs, because a plan must not be as deep as there are files
+            parts = [
+                one.union(*two) if two else one
+                for one, *two in (parts[k : k + 2] for k in range(0, len(parts), 2))
+            ]
+        return parts[0]
+
+    def _parts_to_read(self, *, numbered: bool) -> Sequence[Part]:
+        """Return the parts; files may be read together, unless their rows are numbered."""
+        del numbered
+        return self._parts
+
+    def _own(self, part: Part, name: str, as_: str) -> str:
+        """Return a column of a part in SQL, for a use."""
+        del as_
+        return part.own[name]
 
     def _columns(self, part: Part, uses: Sequence[Use], number: int | None) -> Iterator[str]:
         yield from ("1 AS one",) if not uses else ()
         for k, (name, as_) in enumerate(uses):
-            own = part.own[name]
+            own = self._own(part, name, as_)
             if as_ == "value" or not self.parsed(name):
                 yield f"{own} AS c{k}"
                 continue
             text = self._number(own, percent=as_ == "percent")
             words = ", ".join(map(quoted_text, MISSING_WORDS))
-            yield f"TRY_CAST({text} AS DOUBLE) AS c{k}"
-            yield (
-                f"(({own}) IS NOT NULL AND ({own}) NOT IN ({words}) AND trim({own}) <> '' AND "
-                f"(TRY_CAST({text} AS DOUBLE) IS NULL OR contains({own}, '_'))) AS t{k}"
+            parsed = (
+                f"coalesce(TRY_CAST({text} AS DOUBLE), CASE lower({own}) WHEN 'true' THEN 1.0 "
+                "WHEN 'false' THEN 0.0 END)"
+            )
+            yield f"{parsed} AS c{k}"
+            yield (  # CASE, because AND would compare every text with every word
+                f"CASE WHEN {parsed} IS NULL OR contains({own}, '_') THEN ({own}) IS NOT NULL AND "
+                f"({own}) NOT IN ({words}) AND trim({own}) <> '' ELSE false END AS t{k}"
             )
             if number is not None:
                 yield f"{own} AS {RAW}{k}"
         if number is not None:
-            yield f"({number}::BIGINT << {ROW_BITS}) + row_number() OVER () AS {AT}"
+            yield f"{self._at(part, number)} AS {AT}"
+
+    def _at(self, part: Part, number: int) -> str:
+        """Return the number of the file and the row of each row in SQL."""
+        del part
+        return f"({number}::BIGINT << {ROW_BITS}) + row_number() OVER ()"
 
     def _number(self, own: str, *, percent: bool) -> str:
         if percent:
@@ -306,7 +343,7 @@ class Engine(Source):
 
     con = None
 
-    def __init__(self, frame: nw.LazyFrame[Any]) -> None:
+    def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._schema = frame.collect_schema()
         self.names, self.place = list(self._schema.names()), "the frame"
@@ -320,9 +357,9 @@ class Engine(Source):
     @property
     def is_here(self) -> bool:
         """Whether rows are cheap to stream into this process."""
-        return self.implementation.is_duckdb() or self.implementation.is_polars()
+        return bool(self.implementation.is_duckdb() or self.implementation.is_polars())
 
-    def given(self, table: Any, _con: Any) -> nw.LazyFrame[Any]:
+    def given(self, table: Any, _con: Any) -> Frame:
         """Give an Arrow table to the engine, so that both can be joined."""
         return uploaded(table, self._frame)
 
@@ -347,28 +384,37 @@ class Engine(Source):
         first = self.frame([Use(name, "value")]).drop_nulls().head(1).collect().to_arrow().column(0)
         return len(first[0]) if len(first) else 0
 
-    def frame(self, uses: Sequence[Use]) -> nw.LazyFrame[Any]:
+    def frame(self, uses: Sequence[Use]) -> Frame:
         """Return the rows. In Spark, names are quoted, because a dot in them has a meaning."""
         if is_spark(self._frame):
             quoted = [f"`{use.name.replace('`', '``')}`" for use in uses]
             chosen = self._frame.to_native().select(*quoted)
-            return nw.from_native(chosen.toDF(*(f"c{k}" for k in range(len(uses)))))
+            return lazy(chosen.toDF(*(f"c{k}" for k in range(len(uses)))))
         return self._frame.select(nw.col(use.name).alias(f"c{k}") for k, use in enumerate(uses))
 
 
-def is_spark(frame: nw.LazyFrame[Any]) -> bool:
+def lazy(native: Any) -> Frame:
+    """Return rows of an engine as a lazy frame."""
+    found: Frame = nw.from_native(native)
+    return found
+
+
+def is_spark(frame: Frame) -> bool:
     """Return whether Spark has the rows."""
-    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
+    return bool(frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect())
 
 
-def opened(source: Any, con: Any) -> Source:
+def opened(source: Any, con: Session) -> Source:
     """Open a source."""
     if are_paths(source):
         source = Files(source)
     if isinstance(source, Files):
         from softcal.scanning.files import opened_files
 
-        return opened_files(source, con)
+        key = repr(source)  # the same files may be opened again, after a copy has replaced one
+        if key not in con.opened:
+            con.opened[key] = opened_files(source, con)
+        return con.opened[key]
     if isinstance(source, Mapping):
         source = _table_of(source)
     frame = nw.from_native(source, pass_through=True)
@@ -451,11 +497,11 @@ class _Once(Here):
 _numbers = count()
 
 
-def kept(rows: nw.LazyFrame[Any], con: Any) -> nw.LazyFrame[Any]:
+def kept(rows: Frame, con: Any) -> Frame:
     """Compute rows of DuckDB once: a temporary table, which may spill to disk."""
     name = f"kept_{next(_numbers)}"
     rows.to_native().create(name)
-    return nw.from_native(con.table(name))
+    return lazy(con.table(name))
 
 
 def _reader(batches: Iterator[Any]) -> Any:
@@ -488,20 +534,26 @@ def _own(names: Sequence[str]) -> dict[str, str]:
     return {name: quoted_name(name) for name in names}
 
 
-def connected() -> Any:
-    """Return a private DuckDB. It loads nothing from the network, and spills to a folder of its own."""
-    import tempfile
+class Session:
+    """A private DuckDB, and the files that are open in it.
 
-    import duckdb
+    It loads nothing from the network, and spills to a folder of its own.
+    """
 
-    folder = tempfile.gettempdir()
-    con = duckdb.connect(
-        config={"autoinstall_known_extensions": False, "temp_directory": f"{folder}/softcal-duckdb"}
-    )
-    for setting in ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
-                    "memory_limit = '2GB'", "python_enable_replacements = false"):  # fmt: skip
-        con.execute(f"SET {setting}").fetchall()
-    return con
+    def __init__(self) -> None:
+        import duckdb
+
+        self.opened: dict[str, Source] = {}
+        folder = f"{tempfile.gettempdir()}/softcal-duckdb"
+        self._con = duckdb.connect(
+            config={"autoinstall_known_extensions": False, "temp_directory": folder}
+        )
+        for setting in ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
+                        "memory_limit = '2GB'", "python_enable_replacements = false"):  # fmt: skip
+            self._con.execute(f"SET {setting}").fetchall()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._con, name)
 
 
 def refuse_wide(columns: int) -> None:
@@ -524,25 +576,25 @@ def quoted_text(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def uploaded(table: Any, like: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def uploaded(table: Any, like: Frame) -> Frame:
     """Give an Arrow table to the engine of a frame, so that both can be joined."""
     kind = like.implementation
     if kind.is_polars():
         import polars as pl
 
-        return nw.from_native(pl.from_arrow(table).lazy())  # type: ignore[union-attr]
+        return lazy(pl.from_arrow(table).lazy())  # type: ignore[union-attr]
     if kind.is_dask():
         import dask.dataframe as dd
 
-        return nw.from_native(dd.from_pandas(table.to_pandas(), npartitions=1))
+        return lazy(dd.from_pandas(table.to_pandas(), npartitions=1))  # type: ignore[no-untyped-call]
     if kind.is_ibis():
-        import ibis
+        import ibis  # type: ignore[import-untyped]
 
-        return nw.from_native(ibis.memtable(table))
-    return nw.from_native(like.to_native().sparkSession.createDataFrame(table))
+        return lazy(ibis.memtable(table))
+    return lazy(like.to_native().sparkSession.createDataFrame(table))
 
 
-def collected(frame: nw.LazyFrame[Any]) -> Any:
+def collected(frame: Frame) -> Any:
     """Bring the result of a query here, as an Arrow table."""
     native = frame.to_native()
     if hasattr(native, "toArrow"):  # Spark
@@ -552,7 +604,7 @@ def collected(frame: nw.LazyFrame[Any]) -> Any:
     return frame.collect().to_arrow()
 
 
-def batches(frame: nw.LazyFrame[Any], rows: int) -> Iterator[Any]:
+def batches(frame: Frame, rows: int) -> Iterator[Any]:
     """Stream the rows of an engine as Arrow batches."""
     native = frame.to_native()
     if frame.implementation.is_polars():
@@ -567,16 +619,37 @@ def batches(frame: nw.LazyFrame[Any], rows: int) -> Iterator[Any]:
         yield from collected(frame).to_batches(rows)
 
 
+class ReadAgainError(Exception):
+    """Raised if a query fails, and would succeed now: a copy replaces a file DuckDB refuses."""
+
+
+def answered(con: Session, ask: Callable[[], Answer]) -> Answer:
+    """Return the answer of a function that opens sources and queries them.
+
+    It is called again if a copy has replaced a file.
+    """
+    while True:
+        with suppress(ReadAgainError), explaining(con):
+            return ask()
+
+
 @contextmanager
-def naming_the_place(place: str) -> Iterator[None]:
-    """Raise DuckDB's errors about files as ours."""
+def explaining(con: Session) -> Iterator[None]:
+    """Raise errors about files as ours, and `ReadAgainError`; see `answered`."""
     import duckdb
+    import pyarrow as pa
 
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # streams raise errors of Arrow
+        for source in con.opened.values():
+            source.explain(error)
+        place = " and ".join(source.place for source in con.opened.values()) or "the source"
         text = " ".join(str(error).split())
-        raise InputError(f"cannot read {place}: {text:.300}") from error
+        message = f"cannot read {place}: {text:.300}"
+        raise InputError(message) from error
+    for source in con.opened.values():
+        source.refuse_changed()
 
 
 def text_hint() -> str:

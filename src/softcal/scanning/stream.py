@@ -81,12 +81,11 @@ def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Stream
         return rows, dropped, entries(found, builder.grid) if rows > dropped else ()
 
     rows = dropped = 0
-    for found in _parallel.in_order(add_up, plain_or_made(plan, own[0], columns), ahead=8):
+    for found in _parallel.in_order(add_up, plain_or_made(own[0], columns), ahead=8):
         if found is None or found[2] is None:
             return None
         rows, dropped = rows + found[0], dropped + found[1]
-        if found[2]:
-            # The set has the number of rows of the first model.
+        if found[2]:  # rows of other frames are counted once, with the first model
             builder.add(found[2] if 0 in models else found[2]._replace(rows=0))
     return Streamed(rows, dropped)
 
@@ -146,7 +145,7 @@ def all_rows(plan: Plan) -> AllRows:
              for _, coded in parts if coded is not None]
         )  # fmt: skip
     model = plan.models[0]
-    rows = Rows(*columns, own[0].names)
+    rows = Rows._make([*columns, own[0].names])
     return AllRows(rows, groups, (model.name,), dropped)
 
 
@@ -182,7 +181,7 @@ def _counting(batch: Batch) -> tuple[Batch, int, int] | None:
     return batch, size, dropped
 
 
-def plain_or_made(plan: Plan, model: ModelRows, columns: Sequence[str]) -> Iterator[Batch]:
+def plain_or_made(model: ModelRows, columns: Sequence[str]) -> Iterator[Batch]:
     """Yield batches of columns: those of the source itself if they need no work, or made ones."""
     roles = model.roles
     rows = max(BATCH_VALUES // max(len(columns), 1), 1)
@@ -197,7 +196,6 @@ def plain_or_made(plan: Plan, model: ModelRows, columns: Sequence[str]) -> Itera
     for batch in batches(roles.rows.select(names), rows):
         if batch.num_rows:
             yield dict(zip(names, map(numbers, batch.columns), strict=True))
-    del plan
 
 
 def plain_batches(source: Any, columns: Sequence[str], rows: int) -> Iterator[Any] | None:
@@ -325,6 +323,3 @@ def class_rows(batch: Batch, plan: Plan) -> list[ClassRows] | None:
         )
         for k, model in enumerate(plan.models)
     ]  # fmt: skip
-
-
-__all__ = ["Coded", "class_rows", "stream_classes", "stream_tables"]

@@ -6,7 +6,7 @@ Rows have the columns p and y (of pairs pa, ya, pb, yb), w, m, and the keys of s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from softcal.bins import Bins
+    from softcal.scanning.source import Frame
 
 # Sums of rows without weights or votes that equal another sum, which is computed once.
 _EQUAL = {
@@ -29,7 +30,7 @@ _NONE = ("votes", "repeated", "vote_floor", "vote_noise")
 _OF_OUTCOMES = ("outcome_prob_var", "outcome_residual_var")
 
 
-def placed(rows: nw.LazyFrame[Any], bins: Bins, **columns: str) -> nw.LazyFrame[Any]:
+def placed(rows: Frame, bins: Bins, **columns: str) -> Frame:
     """Add the bin of each column of predictions."""
     # A small key is an index of DuckDB's array of sums.
     kind = nw.Int8 if len(bins) < 128 else nw.Int16 if len(bins) < 1 << 15 else nw.Int32
@@ -38,17 +39,14 @@ def placed(rows: nw.LazyFrame[Any], bins: Bins, **columns: str) -> nw.LazyFrame[
     )
 
 
-def summed(
-    rows: nw.LazyFrame[Any], keys: Sequence[str], terms: Mapping[str, nw.Expr]
-) -> nw.LazyFrame[Any]:
+def summed(rows: Frame, keys: Sequence[str], terms: Mapping[str, nw.Expr]) -> Frame:
     """Group by keys and add up terms."""
     rows = rows.select(*keys, *(term.alias(name) for name, term in terms.items()))
-    return rows.group_by(*keys).agg(*(nw.col(name).sum() for name in terms))
+    added = [nw.col(name).sum() for name in terms]
+    return rows.group_by(*keys).agg(*added) if keys else rows.select(*added)
 
 
-def tables(
-    rows: nw.LazyFrame[Any], keys: Sequence[str], bins: Bins, *, weighted: bool, voted: bool
-) -> nw.LazyFrame[Any]:
+def tables(rows: Frame, keys: Sequence[str], bins: Bins, *, weighted: bool, voted: bool) -> Frame:
     """Add up the sums of tables by keys and bin, and count the rows.
 
     Rows that do not count are in a bin of their status, below 0.
@@ -81,7 +79,7 @@ def source_of(name: str, *, weighted: bool, voted: bool) -> str | None:
     return name if weighted else _EQUAL.get(name, name)
 
 
-def pair_terms(rows: nw.LazyFrame[Any], *, weighted: bool) -> nw.LazyFrame[Any]:
+def pair_terms(rows: Frame, *, weighted: bool) -> Frame:
     """Add what each row of two models adds to the sums of their losses, before squares."""
     pa, ya, pb, yb = (nw.col(name) for name in ("pa", "ya", "pb", "yb"))
     w = nw.col("w") if weighted else nw.lit(1.0)
@@ -114,19 +112,17 @@ def squared(names: Sequence[str]) -> dict[str, nw.Expr]:
     return found
 
 
-def losses(rows: nw.LazyFrame[Any], keys: Sequence[str]) -> nw.LazyFrame[Any]:
+def losses(rows: Frame, keys: Sequence[str]) -> Frame:
     """Add up the losses of rows with `pair_terms`."""
     return summed(rows, keys, squared(BLOCKS["losses"].sums))
 
 
-def group_losses(rows: nw.LazyFrame[Any], keys: Sequence[str]) -> nw.LazyFrame[Any]:
+def group_losses(rows: Frame, keys: Sequence[str]) -> Frame:
     """Add up the losses of each group of rows with `pair_terms`."""
     return summed(rows, [*keys, "group"], {k: nw.col(k) for k in BLOCKS["group_losses"].sums})
 
 
-def cross(
-    rows: nw.LazyFrame[Any], keys: Sequence[str], bins: Bins, *, weighted: bool
-) -> nw.LazyFrame[Any]:
+def cross(rows: Frame, keys: Sequence[str], bins: Bins, *, weighted: bool) -> Frame:
     """Add up the products of two models' residuals, by the bins of both."""
     product = (nw.col("pa") - nw.col("ya")) * (nw.col("pb") - nw.col("yb"))
     product = nw.col("w") * nw.col("w") * product if weighted else product
@@ -134,9 +130,7 @@ def cross(
     return summed(rows, [*keys, "bin_a", "bin_b"], {"product": product})
 
 
-def groups(
-    rows: nw.LazyFrame[Any], keys: Sequence[str], bins: Bins, *, weighted: bool
-) -> nw.LazyFrame[Any]:
+def groups(rows: Frame, keys: Sequence[str], bins: Bins, *, weighted: bool) -> Frame:
     """Add up the residuals and weights of each group and bin."""
     w = nw.col("w") if weighted else nw.lit(1.0)
     own = {"residual": w * (nw.col("p") - nw.col("y")), "weight": w}
@@ -144,7 +138,7 @@ def groups(
     return summed(placed(rows, bins, bin="p"), [*keys, "group", "bin"], own)
 
 
-def vote_terms(rows: nw.LazyFrame[Any], bins: Bins, **models: str) -> nw.LazyFrame[Any]:
+def vote_terms(rows: Frame, bins: Bins, **models: str) -> Frame:
     """Add the bin and the residual s = u (p - v) of votes, for each column of predictions."""
     rows = placed(rows, bins, **{f"bin{end}": p for end, p in models.items()})
     return rows.with_columns(
@@ -152,14 +146,14 @@ def vote_terms(rows: nw.LazyFrame[Any], bins: Bins, **models: str) -> nw.LazyFra
     )
 
 
-def raters(rows: nw.LazyFrame[Any], keys: Sequence[str], bins: Bins) -> nw.LazyFrame[Any]:
+def raters(rows: Frame, keys: Sequence[str], bins: Bins) -> Frame:
     """Add up the votes v, with weights u, of each rater and bin."""
     s, u = nw.col("s"), nw.col("u")
     own = dict(zip(BLOCKS["rater_sums"].sums, (s, u, s * s, s * u, u * u), strict=True))
     return summed(vote_terms(rows, bins, **{"": "p"}), [*keys, "rater", "bin"], own)
 
 
-def vote_products(rows: nw.LazyFrame[Any], keys: Sequence[str], bins: Bins) -> nw.LazyFrame[Any]:
+def vote_products(rows: Frame, keys: Sequence[str], bins: Bins) -> Frame:
     """Add up the products of the residuals of votes of two models, by the bins of both."""
     a, b, u = nw.col("s_a"), nw.col("s_b"), nw.col("u")
     own = dict(zip(VOTE_PRODUCTS, (a * b, a * u, b * u, u * u), strict=True))
@@ -167,7 +161,7 @@ def vote_products(rows: nw.LazyFrame[Any], keys: Sequence[str], bins: Bins) -> n
     return summed(rows, [*keys, "bin_a", "bin_b"], own)
 
 
-def rater_losses(rows: nw.LazyFrame[Any], keys: Sequence[str]) -> nw.LazyFrame[Any]:
+def rater_losses(rows: Frame, keys: Sequence[str]) -> Frame:
     """Add up the differences of two models' losses on the votes of each rater.
 
     Rows in which the loss of a model on the label is infinite have no difference of log losses.
