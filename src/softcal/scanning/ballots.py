@@ -170,9 +170,8 @@ def _counts(ballots: Frame, label: RawVotes, classes: Sequence[str] | None) -> C
         marks = [when(nw.col("vote").is_in([c, f"{c}.0"]), 1, 0) for c in classes]
         marked = ballots.with_columns(mark.alias(f"n{k}") for k, mark in enumerate(marks))
         names = [f"n{k}" for k in range(len(classes))]
-        items = marked.group_by("item").agg(
-            *(nw.col(n).sum() for n in names), nw.len().cast(nw.Float64).alias("m")
-        )
+        items = marked.group_by("item").agg(*(nw.col(n).sum() for n in names), nw.len().alias("m"))
+        items = items.with_columns(nw.col("m").cast(nw.Float64))  # Dask casts no aggregate
         name = f"votes in {label.vote}"
     single = None
     if label.rater is not None:

@@ -142,12 +142,8 @@ def _with_votes(made: ClassPlan, votes: str | int, uses: Uses) -> ClassPlan:
     m = uses.number(votes) if isinstance(votes, str) else nw.lit(float(votes))
     checks = [Check(votes, m, VOTES)] if isinstance(votes, str) else []
     if not made.named:
-        off = [
-            misfit_check(made.label, made.columns[f"y_{c}"], votes, m)
-            for c in range(len(made.names))
-        ]
-        worst = nw.max_horizontal(*(each.value for each in off))
-        checks.append(off[0]._replace(value=worst, raw=None))
+        shares = [made.columns[f"y_{c}"] for c in range(len(made.names))]
+        checks += [misfit_check(made.label, y, votes, m) for y in shares]
     made.columns["m"] = m
     return made._replace(checks=[*made.checks, *checks], votes="m", of_votes=str(votes))
 

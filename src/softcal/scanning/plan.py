@@ -453,8 +453,7 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
         remedy="If each repetition has its own prediction, leave out item and epochs (--item, "
         "--epochs), and name the items as groups (--group).",
     )  # fmt: skip
-    votes = counts.group_by("item").agg(
-        nw.col("y0_0").mean(), nw.len().cast(nw.Float64).alias("m0")
-    )
+    votes = counts.group_by("item").agg(nw.col("y0_0").mean(), nw.len().alias("m0"))
+    votes = votes.with_columns(nw.col("m0").cast(nw.Float64))
     joined = own.join(votes, on="item", how="inner").with_columns(nw.lit(0).alias("status"))
     return roles._replace(rows=joined)

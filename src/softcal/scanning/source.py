@@ -431,7 +431,9 @@ def opened_to_join(source: Any, con: Any) -> Source:
     """Open a source whose rows are joined to others: a relation of another DuckDB is copied."""
     found = opened(source, con)
     if isinstance(found, Engine) and found.implementation.is_duckdb():
-        return _stream(nw.to_native(source, pass_through=True).to_arrow_reader(), con)
+        relation = nw.to_native(source, pass_through=True)
+        # Read only when it is copied, because a connection has one open result at a time.
+        return _Once(con, relation.to_arrow_reader, relation.columns)
     return found
 
 
@@ -476,21 +478,21 @@ def _stream(source: Any, con: Any) -> Source:
         raise InputTypeError(message)
     reader = pa.RecordBatchReader.from_stream(source)
     names = reader.schema.names
-    return _Once(con, reader, names)
+    return _Once(con, lambda: reader, names)
 
 
 class _Once(Here):
     """A stream, which is copied to DuckDB, because it can be read once."""
 
-    def __init__(self, con: Any, reader: Any, names: Sequence[str]) -> None:
-        self._reader = reader
+    def __init__(self, con: Any, reader: Callable[[], Any], names: Sequence[str]) -> None:
+        self._reader: Callable[[], Any] | None = reader
         self._name = f"stream_{next(_numbers)}"
         super().__init__(con, [Part(self._copied, _own(names))], names, "the frame")
 
     def _copied(self) -> Any:
         if self._reader is not None:
             reader, self._reader = self._reader, None
-            self.con.from_arrow(reader).create(self._name)
+            self.con.from_arrow(reader()).create(self._name)
         return self.con.table(self._name)
 
 
