@@ -106,14 +106,14 @@ def sql_query(
     0.25
     """
     from softcal.scanning.plan import planned
-    from softcal.scanning.source import connected
+    from softcal.scanning.source import Session
 
     if dialect not in get_args(Dialect):
         message = f"dialect must be one of {', '.join(get_args(Dialect))}: got {dialect!r:.60}."
         raise InputError(message)
     data = Data.of(None, y_true=y_true, y_prob=y_prob, by=by, sample_weight=sample_weight)
     _refuse_other_data(data)
-    con = connected()
+    con = Session()
     try:
         source = _Elsewhere(con)
         plan = planned(data.with_(source=source), con)
