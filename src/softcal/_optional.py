@@ -19,7 +19,7 @@ EXTRAS = {
     "rich": _CLI,
     "narwhals": "narwhals pyarrow",
     "pyarrow": "narwhals pyarrow",
-    "sqlglot": "duckdb narwhals pyarrow sqlglot",
+    "sqlglot": "duckdb sqlglot",
     "openpyxl": "openpyxl",
     "matplotlib": "matplotlib",
     "altair": _REPORT,
