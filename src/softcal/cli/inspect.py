@@ -71,16 +71,17 @@ def inspect(
 def command_of(data: Sequence[str], found: Inspection, each: Suggestion) -> list[str]:
     """Return a command, quoted for a shell, in parts between which a line may end."""
     parts = ["softcal", each.command, *(quoted(place_of(Path(path))) for path in data)]
-    for field, value in _options(found, each).items():
+    for field, value in (each.options | _reading(found)).items():
         for one in value if isinstance(value, list) else [value]:
             parts += [option_of(field) + ("" if one is True else f" {quoted(str(one))}")]
     return parts
 
 
-def _options(found: Inspection, each: Suggestion) -> dict[str, Any]:
-    """Return the options of a suggestion, with those that say how to read the files."""
+def _reading(found: Inspection) -> dict[str, Any]:
+    """Return the options that say how to read the files."""
     files = {field: getattr(found.files, field.removeprefix("input_")) for field in _READING}
-    return each.options | {k: v for k, v in files.items() if v not in (None, ".")}
+    given = {field: value for field, value in files.items() if value not in (None, ".")}
+    return given | ({"sep": "tab"} if given.get("sep") == "\t" else {})
 
 
 def quoted(word: str) -> str:
@@ -113,8 +114,9 @@ def write_toml(output: Path, data: Sequence[str], found: Inspection) -> None:
             f"# {'Another suggestion' if k else 'Suggested'}, for softcal {each.command}:",
         ]
         lines += [f"#   {printable(reason)}" for reason in each.reasons]
-        for field, value in {"source": source, **_options(found, each)}.items():
-            text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # as in TOML
+        for field, value in ({"source": source} | each.options | _reading(found)).items():
+            text = json.dumps(value, ensure_ascii=False)
+            text = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
             lines.append(f"{'# ' if k else ''}{field.replace('_', '-')} = {text}")
     with written_whole(output) as beside:
         beside.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -127,7 +129,8 @@ def _show(found: Inspection) -> None:
     for row in shortened([_cells(c) for c in found.columns if c.different > 1]):
         out.add_row(*(Text(printable(cell)) for cell in row))
     title = f"{found.place}: {counted(found.rows, 'row')}, {counted(len(found.names), 'column')}"
-    terminal.print_titled(terminal.console(), title, out)
+    how = " ".join(f"{option_of(k)} {quoted(v)}" for k, v in _reading(found).items())
+    terminal.print_titled(terminal.console(), title + (f", read with {how}" if how else ""), out)
     rest = {
         "One value in all rows": [c.name for c in found.columns if c.different == 1],
         "No value": [c.name for c in found.columns if not c.filled],
