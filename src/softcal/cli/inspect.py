@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _READING = ("sep", "decimal", "encoding", "input_format", "sheet", "records")
 _SHOWN = {"percent": "pred", "logit": "pred", "logprob": "pred", "positive": "label"}
-_ORDER = ("label", "pred", "label_columns", "vote_columns", "pred_columns", "votes")
+_ORDER = ("--label", "--pred", "--label-columns", "--vote-columns", "--pred-columns", "--votes")
 _MOST_NAMES, _LONGEST = 6, 24
 
 
@@ -55,7 +55,10 @@ def inspect(
     if output is not None:
         write_toml(output, data, found)
     if format_ is Format.JSON:
-        columns = [c._replace(examples=c.examples[:3])._asdict() for c in found.columns]
+        columns = [
+            c._asdict() | {"examples": c.examples[:3], "roles": {_option(k): v for k, v in c.roles}}
+            for c in found.columns
+        ]
         classes = {spec: option_of(option) for spec, (option, _) in found.classes.items()}
         next_ = [
             {"command": " ".join(command), "reasons": each.reasons}
@@ -141,7 +144,7 @@ def _show(found: Inspection) -> None:
         _write(f"{what}: {_few(names)}.", "") if names else None
     _write("What the columns could be, and why:", "")
     for (option, reason), names in _roles(found).items():
-        _write(f"{_few(names)}: {reason}", f"  {option_of(option):<15} ")
+        _write(f"{_few(names)}: {reason}", f"  {option:<15} ")
     sys.stdout.write("\n")
 
 
@@ -165,6 +168,11 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
+def _option(role: str) -> str:
+    """Return the option of a role; a scale is one of predictions."""
+    return option_of(_SHOWN.get(role, role))
+
+
 def _few(names: Sequence[str]) -> str:
     more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
@@ -176,12 +184,12 @@ def _roles(found: Inspection) -> dict[tuple[str, str], list[str]]:
 
     grouped: dict[tuple[str, str], list[str]] = {}
     for spec, (option, names) in found.classes.items():
-        grouped.setdefault((option, classes_text(option, names)), []).append(spec)
+        grouped.setdefault((_option(option), classes_text(option, names)), []).append(spec)
     inside = {name for _, names in found.classes.values() for name in names}
     for column in found.columns:
         for option, reason in column.roles:
             if column.name not in inside or option in ("label", "pred"):
-                grouped.setdefault((_SHOWN.get(option, option), reason), []).append(column.name)
+                grouped.setdefault((_option(option), reason), []).append(column.name)
     return dict(sorted(grouped.items(), key=lambda each: (*_ORDER, each[0][0]).index(each[0][0])))
 
 
