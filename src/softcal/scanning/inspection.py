@@ -140,7 +140,8 @@ def _width(files: Files) -> int:
 
 def _profiles(source: Source, names: Sequence[str]) -> tuple[int, list[Profile], bool]:
     """Return the number of rows, the columns, and whether numbers have decimal commas."""
-    uses, asked = [], ["count(*)"]
+    uses: list[Use] = []
+    asked = ["count(*)"]
     kinds = [_kind(source, name) for name in names]
     words = ", ".join(map(quoted_text, MISSING_WORDS))
     for name, kind in zip(names, kinds, strict=True):
@@ -164,8 +165,10 @@ def _profiles(source: Source, names: Sequence[str]) -> tuple[int, list[Profile],
     total, *cells = source.frame(uses).to_native().aggregate(", ".join(asked)).fetchall()[0]
     found = [cells[k : k + 10] for k in range(0, len(cells), 10)]
     typed = bool({*kinds} & {"number", "value"})  # else of a format that has texts only
-    every = zip(names, kinds, found, strict=True)
-    columns = [_profile(*each, total, typed=typed) for each in every]
+    columns = [
+        _profile(name, kind, part, total, typed=typed)
+        for name, kind, part in zip(names, kinds, found, strict=True)
+    ]
     return total, columns, any(each[8] for each in found)
 
 
@@ -184,8 +187,10 @@ def _profile(name: str, kind: str, found: Sequence[Any], rows: int, *, typed: bo
     different = len(values) if len(values) <= FEW else min(max(different, FEW + 1), filled)
     if values and {*values} <= {"true", "false"}:
         kind = "true/false"
-    elif days or kind == "value":
+    elif days or (kind == "value" and re.match(r"\d{4}-\d\d-\d\d", "".join(values[:1]))):
         kind, low, high = "date", None, None
+    elif kind == "value":
+        kind = "text"
     elif kind == "text" and filled and not bad:
         kind = "numbers as text" if typed else "number"
     elif kind == "text":
@@ -215,11 +220,7 @@ def _roles(column: Profile) -> tuple[tuple[str, str], ...]:
         (scaled and high <= 0, "logprob", "none above 0: --pred-scale logprob"),
         (scaled and -50 < low < 0 < high < 50, "logit", "around 0: --pred-scale logit"),
         (column.kind == "list", "pred_columns", "lists: one number per class"),
-        (
-            column.whole and low >= 1 and 1 < high <= 1000 and repeats,
-            "votes",
-            "whole numbers from 1",
-        ),
+        (column.whole and low >= 1 < high <= 1000 and repeats, "votes", "whole numbers from 1"),
         (by_name("model") and is_word and 1 < some <= FEW, "model", "the name, and few values"),
         (discrete and 1 < some <= FEW and repeats, "by", "few different values"),
         (discrete and some > FEW and repeats, "group", "many values that repeat"),
@@ -270,8 +271,10 @@ def _hold(source: Source, rules: Sequence[tuple[Sequence[str], str]]) -> list[bo
     asked = []
     for columns, rule in rules:
         at = {str(k): 2 * names.index(name) for k, name in enumerate(columns)}
-        own = re.sub(r"\bv(\d+)", lambda m, at=at: f"c{at[m[1]]}", rule)
-        asked.append(re.sub(r"\bn(\d+)", lambda m, at=at: f"CAST(c{at[m[1]] + 1} AS DOUBLE)", own))
+        for mark, (k, place) in ((mark, each) for mark in "vn" for each in at.items()):
+            value = f"c{place}" if mark == "v" else f"CAST(c{place + 1} AS DOUBLE)"
+            rule = re.sub(rf"\b{mark}{k}\b", value, rule)  # noqa: PLW2901
+        asked.append(rule)
     rows = source.frame(uses).to_native() if rules else None
     return [bool(x) for x in rows.aggregate(", ".join(asked)).fetchall()[0]] if rows else []
 
