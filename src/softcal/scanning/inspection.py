@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import duckdb
 
 from softcal.exceptions import InputError
-from softcal.scanning.source import (
-    MISSING_WORDS,
-    Use,
-    connected,
-    naming_the_place,
-    opened,
-    quoted_text,
-)  # fmt: skip
+from softcal.scanning.source import MISSING_WORDS, Use, answered, connected, opened, quoted_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,12 +114,11 @@ def inspected(files: Files) -> Inspection:
         files = max((files, *(replace(files, sep=mark) for mark in ";\t")), key=_width)
     source = opened(files, connected())
     names = [name for name in source.names if source.names.count(name) == 1][:MOST_COLUMNS]
-    with naming_the_place(source.place):
-        rows, columns, commas = _profiles(source, names)
-        if commas and files.decimal == ".":
-            return inspected(replace(files, decimal=","))
-        classes = _classes(source, columns)
-        found = _suggestions(source, columns, classes)
+    rows, columns, commas = answered(source, lambda: _profiles(source, names))
+    if commas and files.decimal == ".":
+        return inspected(replace(files, decimal=","))
+    classes = answered(source, lambda: _classes(source, columns))
+    found = answered(source, lambda: _suggestions(source, columns, classes))
     return Inspection(files, source.place, rows, source.names, columns, classes, found)
 
 
