@@ -111,7 +111,6 @@ def test_every_option_of_every_command_is_covered() -> None:
         "audit", "recalibrate", "apply", "sql", "demo", "paper",
     }  # fmt: skip
     assert ("score", "--label") in SINGLE
-    assert ("recalibrate", "--pred") in SINGLE
     assert ("score", "--pred") in REPEATABLE
 
 
