@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 
+from softcal._display import keyword
 from softcal._validation.rules import MISSING
 from softcal.bins import Bins
 from softcal.exceptions import InputError
@@ -404,7 +405,7 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
         message = (
             f"each {long.item} must have one row of a model: {twice[0]:,} have more of {model!r}, "
             f"the first is {twice[1][0]!r:.60}. If these are repetitions, state it: "
-            "Long(..., epochs=True) (--epochs)."
+            f"{keyword('epochs')}."
         )
         raise InputError(message)
     if not long.epochs:
