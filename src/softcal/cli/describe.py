@@ -18,7 +18,7 @@ import typer
 from typer.exceptions import TyperException
 
 from softcal._display import ARGUMENTS, did_you_mean
-from softcal.cli.options import as_files, column_option, given, note, show_all
+from softcal.cli.options import as_files, column_option, note, show_all
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
