@@ -330,7 +330,7 @@ def test_printed_table_marks_empty_bins() -> None:
 
 def test_long_table_prints_first_and_last_bins() -> None:
     text = str(sc.reliability([0.25], [0.25], bins=3600))
-    assert "... 3576 more" in text
+    assert "... 3,576 more" in text
     assert len(text.splitlines()) == 27
     assert "[0.000278, 0.000556)" in text
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = (
+    "inspect",
     "scan",
     "score",
     "merge",
@@ -86,7 +87,7 @@ def _loops() -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code. An error is one line on stderr."""
+    """Run one command and return its exit code. An error is a line on stderr, then suggestions."""
     words = list(arguments) or ["--help"]
     app = app_of(words[:1] if words[0] in COMMANDS else COMMANDS)
     NOTES.set([])
@@ -105,6 +106,7 @@ def run(arguments: Sequence[str]) -> int:
     except (SoftcalError, TyperException, OSError) as error:
         text = _message_of(error) if isinstance(error, TyperException) else str(error)
         sys.stderr.write(f"softcal: error: {printable(as_options(' '.join(text.split())))}\n")
+        sys.stderr.writelines(f"{line}\n" for line in getattr(error, "__notes__", ()))
         return 2
     return int(code or 0)  # typer returns 130 for an interrupt, None for success
 

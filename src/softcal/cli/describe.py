@@ -292,20 +292,20 @@ class Described(NamedTuple):
         by_rater = {"--raters": self.raters, "--by-rater": self.by_rater,
                     "--aggregate": self.aggregate is not Aggregate.SHARES}  # fmt: skip
         votes = by_rater | {
-            "--worker": self.worker, "--drop-unmatched": self.drop_unmatched,
-            "--allow-repeated": self.allow_repeated,
+            "--worker": self.worker, "--allow-repeated": self.allow_repeated,
         }  # fmt: skip
         saved = not self.labeled
         one = self.label is not None and not self.many
         of_words = (one and self.votes is None) or (self.raw_votes and not self.many)
         of_numbers = bool(self.label or self.bounds or self.label_columns) and not self.positive
         raw = {"--votes-file": self.votes_file, "--vote": self.vote}
-        rules = [
+        rules: list[tuple[dict[str, Any], Any, str]] = [
             (votes, self.raw_votes, "raw votes: pass --vote COL"),
             (by_rater, self.worker is not None, "the rater of each vote: pass --worker COL"),
             (raw, self.item is not None, "the item of each vote: pass --item COL"),
             (raw, self.vote is not None, "the column of votes: pass --vote COL"),
-            ({"--item": self.item}, self.raw_votes or self.is_long,
+            ({"--item": self.item, "--drop-unmatched": self.drop_unmatched},
+             self.raw_votes or self.is_long,
              "raw votes or models in rows: pass --vote COL or --model COL"),
             ({"--classes": self.classes}, self.many, "many classes: pass --pred-columns COLS"),
             ({"--ordered": self.ordered}, self.many and not self.raw_votes,
@@ -392,7 +392,9 @@ class Described(NamedTuple):
             return {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
         preds = self.pred or []
         if self.is_long:
-            return Long(Column(preds[0], scale), self.model, self.item, self.epochs)
+            return Long(
+                Column(preds[0], scale), self.model, self.item, self.epochs, self.drop_unmatched
+            )
         return [Column(name, scale) for name in preds]
 
     def refuse_other_tables(self, tables: TableSet) -> None:
@@ -518,7 +520,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 def _cast(param: Any, ctx: Any, place: str, value: Any, beside: Path | None) -> Any:
     """Return a value of a TOML file as the type of its option; paths are relative to the file."""
     several = getattr(param, "multiple", False) or param.nargs == -1
-    each = value if several and isinstance(value, list) else [value]
+    each = value if isinstance(value, list) and (several or len(value) == 1) else [value]
     is_flag = getattr(param, "is_flag", False)
     if not all(isinstance(one, bool if is_flag else str) for one in each):
         wanted = "true or false" if is_flag else "a text" + " or a list of texts" * several

@@ -291,6 +291,9 @@ class Long(_Stated):
         The column of items, by which models are compared in pairs.
     epochs : bool, default=False
         Whether rows of one item and model are repetitions, whose labels are votes.
+    drop_unmatched : bool, default=False
+        Whether to leave out items that some model lacks. Otherwise a set with pairs of models
+        refuses them.
 
     Examples
     --------
@@ -302,6 +305,7 @@ class Long(_Stated):
     model: str | None = None
     item: str | None = None
     epochs: bool = False
+    drop_unmatched: bool = False
 
     def _refuse_impossible(self) -> None:
         if self.epochs and self.item is None:
@@ -382,7 +386,8 @@ class Data(_Stated):
         given["y_true"] = label_of(given.get("y_true"))
         given["y_prob"] = models_of(given["y_prob"], given["y_true"])
         by = given.get("by", ())
-        given["by"] = (by,) if isinstance(by, str | Cut | Days) else tuple(by)
+        several = isinstance(by, Sequence) and not isinstance(by, str)
+        given["by"] = tuple(by) if several else (by,)
         given["bins"] = Bins.of(given.get("bins", 10))
         date = given.get("date")
         given["date"] = None if date is None else str(date)
@@ -484,14 +489,13 @@ def models_of(given: Any, label: Label | None) -> Mapping[str, Model] | Long:
             f"or Long: got {given!r:.60}."
         )
         raise InputTypeError(message)
-    names = [_text_of(each) for each in given]
+    preds = [_pred(each, several=several) for each in given]
+    names = [_text_of(each) for each in preds]
     for name in names:
         if names.count(name) > 1:
             message = f"each prediction must be named once: {name!r} is given twice."
             raise InputError(message)
-    return {
-        name: Model(_pred(each, several=several)) for name, each in zip(names, given, strict=True)
-    }
+    return {name: Model(each) for name, each in zip(names, preds, strict=True)}
 
 
 def _model(given: Any, *, several: bool) -> Model:
@@ -510,11 +514,10 @@ def _pred(given: Any, *, several: bool) -> Column | Classes:
     return Column(given)
 
 
-def _text_of(given: Any) -> str:
+def _text_of(given: Column | Classes) -> str:
     if isinstance(given, Column):
         return given.name
-    columns = given.columns if isinstance(given, Classes) else given
-    return columns if isinstance(columns, str) else ",".join(columns)
+    return given.columns if isinstance(given.columns, str) else ",".join(given.columns)
 
 
 def _votes(_what: str, given: Any) -> str | int:

@@ -11,7 +11,13 @@ from softcal._display import keyword
 from softcal._validation.rules import MISSING
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.scanning.ballots import Counted, counted, matched, one_per_item
+from softcal.scanning.ballots import (
+    Counted,
+    counted,
+    counted_and_first,
+    matched,
+    one_per_item,
+)
 from softcal.scanning.checks import Check
 from softcal.scanning.classes import ClassPlan, class_plan
 from softcal.scanning.data import Column, Cut, Data, Files, Long, Model, RawVotes
@@ -39,7 +45,7 @@ MANY_TARGETS = 101
 
 
 class ModelRows(NamedTuple):
-    """Where the rows of a model are: the frame, and its columns of predictions, labels, and votes."""
+    """Where the rows of a model are: in which columns of which frame."""
 
     name: str
     roles: Roles
@@ -354,10 +360,40 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
         own = tuple(f"y0_{t}" for t in range(len(label.y)))
         voted = label.votes is not None or long.epochs
         models.append(ModelRows(name, roles, "p0", own, "m0" if voted else None))
+    dropped = 0
+    if long.item is not None and len(models) > 1 and (data.pairs or long.drop_unmatched):
+        models, dropped = _matched_models(models, long)
     return Plan(
         data, con, tuple(models), label.targets, label.name,
         label.name if long.epochs else label.of_votes, ranges=ranges, items=long.item is not None,
+        unmatched=dropped,
     )  # fmt: skip
+
+
+def _matched_models(models: list[ModelRows], long: Long) -> tuple[list[ModelRows], int]:
+    """Return models with the same items, and how many rows of the first were left out."""
+    frames = [model.roles.rows for model in models]
+    items = [rows.filter(nw.col("status") == 0).select("item") for rows in frames]
+    dropped = 0
+    for k, model in enumerate(models):
+        rows = frames[k]
+        for j, other in enumerate(items):
+            if j == k:
+                continue
+            alone = counted_and_first(items[k].join(other, on="item", how="anti"), ["item"])
+            if alone is not None and not long.drop_unmatched:
+                message = (
+                    f"models are compared on the same items: {alone[0]:,} values of {long.item} "
+                    f"have a row of {model.name!r} and none of {models[j].name!r}, the first is "
+                    f"{alone[1][0]!r:.60}. Pass "
+                    f"{keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
+                )
+                raise InputError(message)
+            if alone is not None:
+                rows = rows.join(other, on="item", how="semi")
+                dropped += alone[0] if k == 0 else 0
+        models[k] = model._replace(roles=model.roles._replace(rows=rows))
+    return models, dropped
 
 
 def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | None]]:
@@ -396,8 +432,6 @@ def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | 
 
 def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     """Return one row per item: refuse repeated items, or count repetitions as votes."""
-    from softcal.scanning.ballots import counted_and_first
-
     rows = roles.rows
     sizes = rows.group_by("item").agg(nw.len().alias("n"))
     twice = counted_and_first(sizes.filter(nw.col("n") > 1), ["item"])
@@ -413,9 +447,13 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     counts = rows.filter(nw.col("status") == 0)
     have = rows.collect_schema().names()
     others = [name for name in have if name not in ("item", "y0_0", "status", "m0")]
-    own = one_per_item(counts, str(long.item), {name: name for name in others})
-    votes = counts.group_by("item").agg(
-        nw.col("y0_0").mean(), nw.len().cast(nw.Float64).alias("m0")
-    )
+    shown = {"p0": getattr(long.column, "name", ""), "w": "the weight", "group": "the group"}
+    own = one_per_item(
+        counts, str(long.item), {name: shown.get(name, "a segment") for name in others},
+        remedy="If each repetition has its own prediction, leave out item and epochs (--item, "
+        "--epochs), and name the items as groups (--group).",
+    )  # fmt: skip
+    votes = counts.group_by("item").agg(nw.col("y0_0").mean(), nw.len().alias("m0"))
+    votes = votes.with_columns(nw.col("m0").cast(nw.Float64))
     joined = own.join(votes, on="item", how="inner").with_columns(nw.lit(0).alias("status"))
     return roles._replace(rows=joined)

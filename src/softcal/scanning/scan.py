@@ -271,7 +271,8 @@ def _finished(plan: Plan, builder: Builder, streamed: Streamed, words: dict[str,
         for model in plan.models:
             names = Names(plan.label, model.name, data.sample_weight or "", plan.of_votes or "")
             warn_if_hard(tables[model.name], names)
-    drops = data.drop_missing or getattr(data.y_true, "drop_unmatched", False)
+    unmatched = [getattr(each, "drop_unmatched", False) for each in (data.y_true, data.y_prob)]
+    drops = data.drop_missing or any(unmatched)
     about = tables.about._replace(rows_dropped=dropped if drops else None)
     return replace(tables, about=about)
 

@@ -54,7 +54,7 @@ class Use(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows of one place: a relation of DuckDB, its column of each name, and its place in messages."""
+    """Rows of one place: a relation of DuckDB, and its column of each name."""
 
     relation: Callable[[], Any]
     own: Mapping[str, str]  # an expression of SQL for each name
@@ -406,6 +406,8 @@ def is_spark(frame: Frame) -> bool:
 
 def opened(source: Any, con: Session) -> Source:
     """Open a source."""
+    if isinstance(source, Source):
+        return source
     if are_paths(source):
         source = Files(source)
     if isinstance(source, Files):
@@ -429,7 +431,9 @@ def opened_to_join(source: Any, con: Any) -> Source:
     """Open a source whose rows are joined to others: a relation of another DuckDB is copied."""
     found = opened(source, con)
     if isinstance(found, Engine) and found.implementation.is_duckdb():
-        return _stream(nw.to_native(source, pass_through=True).to_arrow_reader(), con)
+        relation = nw.to_native(source, pass_through=True)
+        # Read only when it is copied, because a connection has one open result at a time.
+        return _Once(con, relation.to_arrow_reader, relation.columns)
     return found
 
 
@@ -474,21 +478,21 @@ def _stream(source: Any, con: Any) -> Source:
         raise InputTypeError(message)
     reader = pa.RecordBatchReader.from_stream(source)
     names = reader.schema.names
-    return _Once(con, reader, names)
+    return _Once(con, lambda: reader, names)
 
 
 class _Once(Here):
-    """A stream, which is copied to DuckDB with the columns that are used, because it is read once."""
+    """A stream, which is copied to DuckDB, because it can be read once."""
 
-    def __init__(self, con: Any, reader: Any, names: Sequence[str]) -> None:
-        self._reader = reader
+    def __init__(self, con: Any, reader: Callable[[], Any], names: Sequence[str]) -> None:
+        self._reader: Callable[[], Any] | None = reader
         self._name = f"stream_{next(_numbers)}"
         super().__init__(con, [Part(self._copied, _own(names))], names, "the frame")
 
     def _copied(self) -> Any:
         if self._reader is not None:
             reader, self._reader = self._reader, None
-            self.con.from_arrow(reader).create(self._name)
+            self.con.from_arrow(reader()).create(self._name)
         return self.con.table(self._name)
 
 
@@ -547,7 +551,7 @@ class Session:
             config={"autoinstall_known_extensions": False, "temp_directory": folder}
         )
         for setting in ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
-                        "memory_limit = '2GB'", "python_enable_replacements = false"):  # fmt: skip
+                        "memory_limit = '400MB'", "python_enable_replacements = false"):  # fmt: skip
             self._con.execute(f"SET {setting}").fetchall()
 
     def __getattr__(self, name: str) -> Any:
