@@ -163,7 +163,7 @@ def _summable(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 def _named(plan: Plan, k: int, t: int, query: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """Return the result of a model and target with the columns that `tables_from_query` reads."""
     label = plan.data.y_true
-    word = None if plan.words is None else getattr(label, "positive", None)
+    word = plan.words[0].positive if plan.words else None
     texts = (
         plan.label, getattr(label, "high", None), word, plan.data.sample_weight, plan.of_votes,
         plan.models[k].name, plan.targets[t],
