@@ -46,6 +46,8 @@ def inspect(
 
     Roles and commands are suggestions: check them. `--output data.toml` writes the first one as a
     file for `softcal score --data data.toml`.
+
+    Example: softcal inspect data.csv
     """
     from softcal.scanning.inspection import inspected
 

@@ -459,7 +459,7 @@ def _one_row_each(roles: Roles, long: Long, model: str, *, drop: bool) -> Roles:
         message = (
             f"each {long.item} must have one row of a model: {twice[0]:,} have more of {model!r}, "
             f"the first is {twice[1][0]!r:.60}. If these are repetitions, state it: "
-            "Long(..., epochs=True) (--epochs)."
+            f"{keyword('epochs')}."
         )
         raise InputError(message)
     if not long.epochs:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
 
-DROP = keyword("drop_missing", True)  # noqa: FBT003
+DROP = keyword("drop_missing")
 _MOST_WORDS = 20
 
 Answer = TypeVar("Answer")

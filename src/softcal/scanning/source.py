@@ -662,4 +662,4 @@ def text_hint() -> str:
 
 def words_hint(word: str) -> str:
     """Return a hint on how to read labels in words."""
-    return f" If labels are words, name the one that counts as 1: {keyword('positive', word)}."
+    return f" If labels are words, name the one that counts as 1: {keyword('word:positive', word)}."
