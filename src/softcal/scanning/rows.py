@@ -184,8 +184,8 @@ def _bound_rows(low: str, high: str, scale: Scale, uses: Uses) -> LabelRows:
     (first, one), (second, two) = ends
     checks = [first] if low == high else [first, second]
     checks.append(Check(low, one - two, (rule,), raw=first.value, shown=f"is {{}}, above {high}"))
-    plain = (low, high) if scale == "probability" else ()
-    return LabelRows(f"{low} to {high}", checks, (one, two), targets=BOUNDS, plain=plain)
+    # Not plain, because the kernel does not compare the ends.
+    return LabelRows(f"{low} to {high}", checks, (one, two), targets=BOUNDS)
 
 
 def segment_columns(by: Sequence[Segment], uses: Uses, ranges: Sequence[Ranges]) -> list[nw.Expr]:

@@ -216,6 +216,8 @@ def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
     if streamed is None:
         return None
     if plan.data.groups is not None:
+        if queries.misses_groups():
+            return None
         queries.groups()
     if plan.pair_grid is not None:
         queries.pairs()
