@@ -323,8 +323,10 @@ def _result(seed: int) -> Any:
     names |= dict(zip("ypstwm", rng.sample(_NAMES, 6), strict=True)) if rng.random() < 0.4 else {}
     renamed = {names.get(name) or name: column for name, column in columns.items()}
     given: dict[str, Any] = {"y_true": names["y"] or "y", "y_prob": names["p"] or "p"}
-    roles = {"by": "s", "sample_weight": "w", "n_votes": "m"}
+    roles = {"by": "s", "sample_weight": "w"}
     given |= {key: names[name] or name for key, name in roles.items() if rng.random() < 0.4}
+    if rng.random() < 0.4:
+        given["y_true"] = sc.Shares(given["y_true"], votes=names["m"] or "m")
     if rng.random() < 0.1:
         given[rng.choice(list(given))] = rng.choice(BAD_VALUES)
     import pyarrow as pa

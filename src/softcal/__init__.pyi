@@ -119,11 +119,9 @@ from .scanning.data import (
     RawVotes as RawVotes,
     Shares as Shares,
 )
+from .scanning.query_result import tables_from_query as tables_from_query
 from .scanning.scan import scan as scan
-from .sources.sql import (
-    sql_query as sql_query,
-    tables_from_query as tables_from_query,
-)
+from .scanning.sql import sql_query as sql_query
 from .table.files import load as load
 from .table.joint import JointTable as JointTable
 from .table.reliability import (

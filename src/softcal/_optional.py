@@ -21,6 +21,7 @@ EXTRAS = {
     "narwhals": _FRAMES,
     "duckdb": _FRAMES,
     "pyarrow": _FRAMES,
+    "sqlglot": f"sqlglot {_FRAMES}",
     "openpyxl": "openpyxl",
     "matplotlib": "matplotlib",
     "altair": _REPORT,

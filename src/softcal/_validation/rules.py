@@ -145,6 +145,12 @@ def _no_percentage(values: _Values) -> Marks:
     return outside
 
 
+def _no_logprob(values: _Values) -> Marks:
+    # Not `> 0`: of NaN, that is false in some databases.
+    outside: Marks = ~(values <= 0)
+    return outside
+
+
 def _infinite(values: _Values) -> Marks:
     infinite: Marks = ~((values >= -LARGEST_LOGIT) & (values <= LARGEST_LOGIT))
     return infinite
@@ -210,7 +216,7 @@ MISSING = Rule(
 )
 OUTSIDE = Rule("must be in [0, 1]", _outside, "values are not", _what_they_may_be)
 PERCENT = Rule("must be percentages, in [0, 100]", _no_percentage, "values are not", lambda *_: "")
-LOGPROB = PERCENT._replace(must="must be log-probabilities, of 0 or less", broken=_above_zero)
+LOGPROB = PERCENT._replace(must="must be log-probabilities, of 0 or less", broken=_no_logprob)
 INFINITE = Rule(
     f"must be finite logits, between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}",
     _infinite,

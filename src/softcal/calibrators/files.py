@@ -21,7 +21,7 @@ from softcal.scanning.documents import document_rows, json_lines, sheet_rows
 from softcal.scanning.files import opened_files
 from softcal.scanning.formats import Format, format_of, separator_hint, stream_of
 from softcal.scanning.numbers import number_hint, number_of
-from softcal.scanning.source import Session
+from softcal.scanning.source import Here, Session, opened
 from softcal.scanning.stream import numbers
 
 if TYPE_CHECKING:
@@ -250,7 +250,8 @@ def _open_text(source: Path, form: Format) -> io.TextIOWrapper:
 
 def _refuse_bad_lines(job: _Job) -> None:
     """Raise for quotes out of place, and for rows with another number of cells."""
-    source = opened_files(job.how, Session())
+    source = opened(job.how, Session())
+    assert isinstance(source, Here)  # noqa: S101 - of files
     source.refuse_damaged()
 
 
@@ -345,8 +346,6 @@ def _opened(path: Path, job: _Job) -> tuple[Any, Iterator[Any]]:
 
     JSON and Excel files are read as a whole, because later rows may change the types.
     """
-    import pyarrow as pa
-
     form = job.form
     if form.kind == "parquet":
         import pyarrow.parquet as pq
@@ -365,8 +364,7 @@ def _opened(path: Path, job: _Job) -> tuple[Any, Iterator[Any]]:
         )
         return parsed.schema, iter(parsed)
     if form.kind == "arrow":
-        source = opened_files(job.how, Session())
-        table = source.whole()
+        table = opened_files(job.how, Session()).whole()
     elif form.kind == "xlsx":
         names, *cells = sheet_rows(path, job.how.sheet)
         table = _table([dict(zip(names, row, strict=True)) for row in cells])

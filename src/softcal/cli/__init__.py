@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = (
+    "inspect",
     "scan",
     "score",
     "merge",
@@ -53,7 +54,8 @@ def app_of(names: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     for name in names:
         command = getattr(import_module(f"softcal.cli.{name}"), name)
-        app.command(cls=PlainCommand, help=help_of(command))(command)
+        text, example = help_of(command)
+        app.command(cls=PlainCommand, help=text, epilog=example)(command)
     app.callback()(main)
     return app
 
@@ -85,7 +87,7 @@ def _loops() -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code. An error is one line on stderr."""
+    """Run one command and return its exit code. An error is a line on stderr, then suggestions."""
     words = list(arguments) or ["--help"]
     app = app_of(words[:1] if words[0] in COMMANDS else COMMANDS)
     NOTES.set([])
@@ -104,6 +106,7 @@ def run(arguments: Sequence[str]) -> int:
     except (SoftcalError, TyperException, OSError) as error:
         text = _message_of(error) if isinstance(error, TyperException) else str(error)
         sys.stderr.write(f"softcal: error: {printable(as_options(' '.join(text.split())))}\n")
+        sys.stderr.writelines(f"{line}\n" for line in getattr(error, "__notes__", ()))
         return 2
     return int(code or 0)  # typer returns 130 for an interrupt, None for success
 
@@ -120,7 +123,7 @@ def _message_of(error: TyperException) -> str:
         having = [
             name
             for name, command in group.commands.items()
-            if any(option in param.opts and not param.hidden for param in command.params)
+            if any(option in param.opts for param in command.params)
         ]
         asked = f" These commands have it: {', '.join(having)}." if having else ""
     return f"{error.message}.{asked}"

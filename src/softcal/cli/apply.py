@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 _USED = (
-    "sep", "decimal", "encoding", "input_format", "sheet", "records", "pred_scale", "drop_missing"
+    "sep", "decimal", "encoding", "input_format", "sheet", "records", "pred_scale", "drop_missing",
+    "data_file",
 )  # fmt: skip
 
 
@@ -60,7 +61,10 @@ def apply(
     *,
     how: Described,
 ) -> None:
-    """Copy a file and add recalibrated predictions in new columns COL_calibrated."""
+    """Copy a file and add recalibrated predictions in new columns COL_calibrated.
+
+    Example: softcal apply map.json new.csv --pred p -o calibrated.csv
+    """
     from softcal._io import read_json
     from softcal.calibrators.files import SUFFIX, write_calibrated
     from softcal.calibrators.maps import load_calibrator

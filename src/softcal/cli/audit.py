@@ -11,7 +11,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import counted, percent, printable
-from softcal.cli.describe import Described, describes
+from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.describe import cut as read_cut
 from softcal.cli.describe import feature as read_feature
 from softcal.cli.options import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SHOWN = 20  # segments of each model; JSON has all of them
 
 
-@describes(without=("raters", "by_rater"))
+@describes(without=("group", *RATERS, *BOUNDS, *CLASSES))
 def audit(
     data: RowsOrTables,
     feature: Annotated[
@@ -73,6 +73,8 @@ def audit(
     """Find the segments whose predictions are too high or too low, worst first.
 
     The p-values and intervals hold for all segments of a model simultaneously.
+
+    Example: softcal audit data.csv --label y --pred p --by sex --cut age:40,60
     """
     from softcal.cli.display import about, title_of
     from softcal.inference.segments import audit_tables

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.describe import Described, describes
+from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     Format,
@@ -36,7 +36,7 @@ Undecided = StrEnum("Undecided", ["pass", "fail"])
 """What an undecided check counts as."""
 
 
-@describes
+@describes(without=("by_rater", "ordered", *BOUNDS))
 def check(
     data: RowsOrTables,
     max_smece: Annotated[
@@ -63,6 +63,8 @@ def check(
     A model passes if the upper limit of its interval is at most the maximum. It fails if the lower
     limit is above the maximum. With --by, every segment must pass, and the intervals of all
     segments hold simultaneously.
+
+    Example: softcal check data.csv --label y --pred p --max-smece 0.05
     """
     from softcal._validation.rules import refuse_bad_level
     from softcal.inference.checks import check as judge

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.describe import Described, describes
+from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
     Format,
     Level,
@@ -18,7 +18,6 @@ from softcal.cli.options import (
     Output,
     RowsOrTables,
     chance,
-    column_option,
     infinite_loss_text,
     limits_text,
     loss_text,
@@ -39,28 +38,26 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@describes
+@describes(without=("by_rater", "ordered", *BOUNDS))
 def compare(
     data: RowsOrTables,
-    pred: Annotated[
-        list[str] | None,
-        column_option("Column of predictions in [0, 1]; repeat for each model."),
-    ] = None,
     bins: MaybeBins = None,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
     *,
     how: Described,
 ) -> None:
-    """Compare the calibration of two or more models on the same rows."""
+    """Compare the calibration of two or more models on the same rows.
+
+    Example: softcal compare data.csv --label y --pred p_a --pred p_b
+    """
     from softcal._validation.rules import refuse_bad_level
     from softcal.table.joint import refuse_many_bins
 
-    option = "--pred-columns" if how.many else "--pred"
-    if how.models and len(set(how.models)) < max(len(how.models), 2):
-        how.refuse_contradictions()
-        got = ", ".join(how.models)
-        message = f"pass {option} two or more times, with different columns: got {got}."
+    how.refuse_contradictions()
+    if len(how.models or ("", "")) < 2 and not how.is_long:
+        option = "--pred-columns" if how.many else "--pred"
+        message = f"a comparison needs two models: pass {option} two or more times."
         raise InputError(message)
     refuse_bad_level(level)
     if bins is not None:

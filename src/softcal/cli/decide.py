@@ -10,7 +10,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import percent, printable
-from softcal.cli.describe import Described, describes
+from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     Figure,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@describes(without=("raters", "by_rater"))
+@describes(without=("by", "group", *RATERS, *BOUNDS, *CLASSES))
 def decide(
     data: RowsOrTables,
     threshold: Annotated[
@@ -61,6 +61,8 @@ def decide(
     For rows, any threshold is possible, and all numbers are those of the rows; above 1,000,000
     rows, of a grid of bins. For saved tables, a threshold must be an edge of their grid: a multiple
     of 1/600.
+
+    Example: softcal decide data.csv --label y --pred p --threshold 0.2
     """
     import numpy as np
 
@@ -71,9 +73,6 @@ def decide(
 
     refuse_bad_level(level)
     at = np.unique(checked_thresholds(given(threshold, "pass a threshold: --threshold T.")))
-    if how.raters:
-        message = "--raters is for scores and comparisons: leave it out."
-        raise InputError(message)
     if plot is not None:
         from softcal.plot import refuse_format
 

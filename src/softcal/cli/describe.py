@@ -8,7 +8,6 @@ import math
 import re
 import shlex
 import tomllib
-from copy import copy
 from enum import StrEnum
 from functools import wraps
 from itertools import pairwise
@@ -16,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
+from typer.exceptions import TyperException
 
-from softcal.cli.options import as_files, column_option, given
+from softcal._display import did_you_mean
+from softcal.cli.options import as_files, column_option, given, note, show_all
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from softcal.scanning.data import Data, Files, Label
     from softcal.table.tableset import TableSet
@@ -77,34 +78,23 @@ class Described(NamedTuple):
 
     label: Annotated[str | None, column_option("Column of labels in [0, 1].")] = None
     pred: Annotated[
-        list[str] | None, column_option("Column of predictions in [0, 1]; repeat for each model.")
+        list[str] | None, column_option("Column of predictions; repeat for each model.")
     ] = None
     by: Annotated[
         list[str] | None,
-        column_option("Column of segments: also score each value separately; may be repeated."),
+        column_option("Column of segments to score too; may be repeated."),
     ] = None
     weight: Annotated[str | None, column_option("Column of row weights.")] = None
-    votes: Annotated[
-        str | None, column_option("Column of the number of votes behind each label.")
-    ] = None
-    group: Annotated[
-        str | None, column_option("Column of groups: rows of the same group are not independent.")
-    ] = None
+    votes: Annotated[str | None, column_option("Column of the number of votes per label.")] = None
+    group: Annotated[str | None, column_option("Column of groups of dependent rows.")] = None
     positive: Annotated[
         str | None,
-        typer.Option(help="Labels in words: the word that counts as 1.", metavar="WORD"),
+        typer.Option(help="Labels in words: the one that counts as 1.", metavar="WORD"),
     ] = None
     drop_missing: Annotated[
         bool,
-        typer.Option("--drop-missing", help="Drop rows with a missing value, and say how many."),
+        typer.Option("--drop-missing", help="Drop rows with a missing value."),
     ] = False
-    data_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--data", help="TOML file with these options, as `softcal inspect` writes it.",
-            metavar="TOML",
-        ),
-    ] = None  # fmt: skip
     label_low: Annotated[
         str | None, _rare_column("Labels known as intervals: column of lower ends.", _READING)
     ] = None
@@ -115,8 +105,8 @@ class Described(NamedTuple):
         str | None, _rare(f"Columns of label shares: {_COLS}.", "COLS", _CLASSES)
     ] = None
     vote_columns: Annotated[
-        str | None, _rare("Columns of vote counts, one per class: no,yes or PREFIX*.", "COLS", _CLASSES)
-    ] = None  # fmt: skip
+        str | None, _rare("Columns of vote counts: no,yes or PREFIX*.", "COLS", _CLASSES)
+    ] = None
     pred_columns: Annotated[
         list[str] | None,
         _rare("Columns of predictions; repeat for each model.", "COLS", _CLASSES),
@@ -196,6 +186,10 @@ class Described(NamedTuple):
     label_scale: Annotated[Scale, _rare(f"Scale of labels: {_SCALES}.", "SCALE", _READING)] = (
         Scale.PROBABILITY
     )
+    data_file: Annotated[
+        Path | None,
+        typer.Option("--data", help="TOML file that states these options.", metavar="TOML"),
+    ] = None
 
     @property
     def many(self) -> bool:
@@ -224,6 +218,19 @@ class Described(NamedTuple):
             self.label is not None or self.bounds or self.raw_votes or self.label_columns
             or self.vote_columns
         )  # fmt: skip
+
+    @property
+    def missing(self) -> str:
+        """What to say about the option that rows need and that is not given; empty if none is."""
+        if not self.models and self.many:
+            return "Missing option '--pred-columns'."
+        if not self.models:
+            other = ", or '--pred-columns' for many classes" * (self.vote_columns is not None)
+            hint = " Pass --label COL --pred COL." * (not self.labeled)
+            return f"Missing option '--pred'{other}.{hint}"
+        if not self.labeled:
+            return _ONE_LABEL if self.many else "Missing option '--label'."
+        return ""
 
     @property
     def models(self) -> Sequence[str] | None:
@@ -344,16 +351,15 @@ class Described(NamedTuple):
         if self.many:
             columns = self.label_columns or self.vote_columns or self.label
             return Classes(
-                given(columns, _ONE_LABEL), self.class_names, self.ordered,
-                None if self.votes is None else whole_or_name(self.votes),
+                str(columns), self.class_names, self.ordered,
+                self.votes,
                 counts=self.vote_columns is not None, scale=scale,
             )  # fmt: skip
         if self.vote_columns is not None:
             return Counts(self.vote_columns, self.positive)
-        label = given(self.label, "Missing option '--label'.")
         if self.votes is not None:
-            return Shares(label, whole_or_name(self.votes), scale)
-        return Column(label, scale, self.positive)
+            return Shares(str(self.label), self.votes, scale)
+        return Column(str(self.label), scale, self.positive)
 
     @property
     def class_names(self) -> list[str] | None:
@@ -365,9 +371,12 @@ class Described(NamedTuple):
 
         scale: Any = self.pred_scale.value
         if self.many or (self.raw_votes and self.pred_columns):
-            specs = given(self.pred_columns, "Missing option '--pred-columns'.")
-            return {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
-        preds = given(self.pred, "Missing option '--pred'.")
+            specs = self.pred_columns or ()
+            models = {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
+            if self.is_long:  # which `scan` refuses
+                return Long(models[specs[0]], self.model, self.item, self.epochs)
+            return models
+        preds = self.pred or []
         if self.is_long:
             if len(preds) > 1:
                 message = (
@@ -420,14 +429,14 @@ _ONE_LABEL = (
 )
 
 
+BOUNDS, RATERS = ("label_low", "label_high"), ("raters", "by_rater")
+CLASSES = ("label_columns", "pred_columns", "classes", "ordered")
+"""Options that some commands do not have."""
+
+
 def option_of(field: str) -> str:
     """Return the option of a field."""
     return "--data" if field == "data_file" else "--" + field.replace("_", "-")
-
-
-def whole_or_name(text: str) -> str | int:
-    """Return a number of votes, or the name of their column."""
-    return text
 
 
 def feature(text: str) -> tuple[str, int]:
@@ -453,44 +462,67 @@ def cut(text: str) -> tuple[str, list[float]]:
     return name, cuts
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the options that a TOML file states, and its files under `source`."""
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        message = f"cannot read {path}: {error!s:.200}"
-        raise InputError(message) from error
-    hints = get_type_hints(Described, include_extras=False)
-    options: dict[str, Any] = {}
-    for key, value in found.items():
-        field = key.replace("-", "_")
-        if field != "source" and (field not in hints or field == "data_file"):
-            message = f"{path} has the unknown key {key!r:.60}. Its keys are options without --."
+def add_toml(command: Any, ctx: Any) -> None:
+    """Add the options that a TOML file states to those of the line, which may not contradict it.
+
+    Its keys are options without `--`; `source` names the files. Paths are relative to the file.
+    """
+    path, ctx.params["data_file"] = ctx.params["data_file"], None
+    params = {param.name: param for param in command.params}
+    stated = _read_toml(path)
+    unused = [field for field in stated if field not in params]
+    for field in (field for field in stated if field in params):
+        key = "source" if field == "data" else field
+        beside = path.parent if field in ("data", "votes_file") else None
+        found = _cast(params[field], ctx, f"{key} in {path}", stated[field], beside)
+        if ctx.get_parameter_source(field).name != "COMMANDLINE":
+            ctx.params[field] = found
+        elif field == "data":
+            note(f"DATA is read instead of the source in {path}.")
+        elif ctx.params[field] != found:
+            message = f"{option_of(field)} and {path} state different values: leave one out."
             raise InputError(message)
-        options[field] = _typed(path, key, value, hints.get(field))
-    return options
-
-
-def _typed(path: Path, key: str, value: Any, hint: Any) -> Any:
-    """Return a value of a TOML file as the type of its option."""
-    kinds = [
-        k
-        for k in (InputFormat, Aggregate, Scale)
-        if k is hint or k in getattr(hint, "__args__", ())
-    ]
-    try:
-        if kinds:
-            return kinds[0](value)
-    except ValueError as error:
-        message = f"{key} in {path} must be one of {', '.join(kinds[0])}: got {value!r:.60}."
-        raise InputError(message) from error
-    several = key in ("pred", "pred-columns", "pred_columns", "by", "name", "source")
-    if several:
-        return [value] if isinstance(value, str) else value
-    if not isinstance(value, bool if hint is bool else str):
-        message = f"{key} in {path} must be {'true or false' if hint is bool else 'a text'}."
+    if unused:
+        note(f"`softcal {command.name}` does not use {', '.join(unused)} in {path}.")
+    if not ctx.params.get("data") and command.name != "plan":
+        message = f"name the files: pass DATA, or add source to {path}."
         raise InputError(message)
-    return value
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    """Return the values of a TOML file by the field they state; raise for an unknown key."""
+    try:
+        stated = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        message = f"cannot read {path} as TOML: {error!s:.200}"
+        raise InputError(message) from error
+    fields = {"source": "data"} | {field: field for field in Described._fields[:-1]}
+    for key in stated:
+        if key.replace("-", "_") not in fields:
+            message = (
+                f"{path} has the unknown key {key!r:.60}: its keys are options without --, and "
+                f"source.{did_you_mean(key, list(fields))}"
+            )
+            raise InputError(message)
+    return {fields[key.replace("-", "_")]: value for key, value in stated.items()}
+
+
+def _cast(param: Any, ctx: Any, place: str, value: Any, beside: Path | None) -> Any:
+    """Return a value of a TOML file as the type of its option; paths are relative to the file."""
+    several = getattr(param, "multiple", False) or param.nargs == -1
+    each = value if several and isinstance(value, list) else [value]
+    is_flag = getattr(param, "is_flag", False)
+    if not all(isinstance(one, bool if is_flag else str) for one in each):
+        wanted = "true or false" if is_flag else "a text" + " or a list of texts" * several
+        message = f"{place} must be {wanted}: got {value!r:.60}."
+        raise InputError(message)
+    if beside is not None:
+        each = [one if "://" in one else str(beside / one) for one in each]
+    try:
+        return param.process_value(ctx, each if several else each[0])
+    except TyperException as error:
+        message = f"{place} is wrong. {error.format_message()}"
+        raise InputError(message) from error
 
 
 def describes(
@@ -516,44 +548,34 @@ def describes(
 
     @wraps(command)
     def with_options(**values: Any) -> None:
+        del values["help_all"]  # which ends before
         stated = {field: values.pop(field) for field in fields}
-        how = Described(**stated)
-        if how.data_file is not None:
-            how, values = _with_toml(how, values, own)
-        command(**values, how=how)
+        command(**values, how=Described(**stated))
 
     ordered = [each for each in own.values() if each.default is inspect.Parameter.empty]
     rest = [each for each in own.values() if each.default is not inspect.Parameter.empty]
     main = [each for each in options if not _is_hidden(each)]
     others = [each for each in options if _is_hidden(each)]
-    every = [*ordered, *main, *rest, *others]
+    every = [*ordered, *main, *rest, *others, _HELP_ALL]
     with_options.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in every]
     )
     return with_options
 
 
+_HELP_ALL = inspect.Parameter(
+    "help_all", inspect.Parameter.KEYWORD_ONLY, default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--help-all", help="Show all options and exit.", is_eager=True, callback=show_all
+        ),
+    ],
+)  # fmt: skip
+
+
 def _is_hidden(option: inspect.Parameter) -> bool:
     return bool(option.annotation.__metadata__[0].hidden)
-
-
-def _with_toml(
-    how: Described, values: Mapping[str, Any], own: Mapping[str, Any]
-) -> tuple[Described, dict[str, Any]]:
-    """Return the options with those of a TOML file; the line may not contradict the file."""
-    assert how.data_file is not None  # noqa: S101 - it is given
-    stated = read_toml(how.data_file)
-    source = stated.pop("source", None)
-    values = dict(values)
-    if source is not None and "data" in own and not values.get("data"):
-        values["data"] = [str(how.data_file.parent / each) for each in source]
-    for field, value in stated.items():
-        if getattr(how, field) not in (Described._field_defaults[field], value):
-            message = (
-                f"{option_of(field)} and {how.data_file} state different values: leave one out."
-            )
-            raise InputError(message)
-    return how._replace(data_file=None, **stated), values
 
 
 _KEYWORD = re.compile(r"\b(" + "|".join(Described._fields) + r')=("(?:[^"\\]|\\.)*"|True\b)')
@@ -580,11 +602,3 @@ def as_options(message: str) -> str:
         return f"{name} {word}"
 
     return _KEYWORD.sub(option, message)
-
-
-def only(option: Any, **changed: Any) -> Any:
-    """Return an option with other texts."""
-    found = copy(option)
-    for name, value in changed.items():
-        setattr(found, name, value)
-    return found

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -18,9 +18,6 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from softcal._display import counted, printable
 from softcal._io import spooled
 from softcal.exceptions import InputError
-
-if TYPE_CHECKING:
-    pass
 
 
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
@@ -56,13 +53,21 @@ def _refuse_several(option: TyperOption, values: list[Any]) -> None:
 class PlainCommand(TyperCommand):
     """A command whose help shows no types beside arguments or switches, and no braces in its usage.
 
-    It also refuses a line that gives two values to an option that takes one, or whose output is a
-    file that the command reads.
+    `--help-all` also shows its hidden options. It refuses a line that gives two values to an option
+    that takes one, or whose output is a file that the command reads.
     """
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        if any(param.name == "help_all" for param in self.params):
+            self.epilog = f"{self.epilog or ''}\n\nMore options: softcal {name} --help-all".strip()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse a line; `--help` comes first, so that help is shown for an invalid line too."""
         line = list(args)  # typer empties `args`
+        if any(word == "--data" or word.startswith("--data=") for word in line):
+            for param in self.params:  # the TOML file may name the files
+                param.required = param.required and param.name != "data"
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:  # not when the shell completes an unfinished line
             refuse_repeated(self, ctx, line)
@@ -70,14 +75,19 @@ class PlainCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless an output is one of the files that it reads."""
-        given = [(param, ctx.params[param.name]) for param in self.params]
+        toml = ctx.params.get("data_file")
+        if toml is not None:
+            from softcal.cli.describe import add_toml
+
+            add_toml(self, ctx)
+        given = [(param, ctx.params.get(param.name)) for param in self.params]
         read = [
             each
             for param, value in given
-            if isinstance(param, TyperArgument) or param.callback is not None  # `as_files`
+            if isinstance(param, TyperArgument) or param.name == "votes_file"
             for each in (value if isinstance(value, list) else [value])
             if each is not None
-        ]
+        ] + [toml] * (toml is not None)
         for param, value in given:
             if isinstance(param, TyperOption) and isinstance(value, Path) and value.is_file():
                 from softcal.cli.tables import refuse_overwriting
@@ -95,9 +105,26 @@ class PlainCommand(TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
 
-def help_of(command: Any) -> str:
-    """Return the docstring of a command with one line per paragraph, which the terminal wraps."""
-    return "\n\n".join(" ".join(text.split()) for text in command.__doc__.split("\n\n"))
+def show_all(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001 - typer passes it
+    """Show the help with the options that `--help` leaves out."""
+    if not value or ctx.resilient_parsing:
+        return
+    command: Any = ctx.command
+    for param in command.params:
+        param.hidden = param.name == "help_all"
+    command.epilog = command.epilog.partition("\n\n")[0]
+    ctx.get_help()  # prints it
+    ctx.exit()
+
+
+def help_of(command: Any) -> tuple[str, str | None]:
+    """Return the help of a command, and its example, from its docstring.
+
+    Each paragraph is one line, which the terminal wraps.
+    """
+    texts = [" ".join(text.split()) for text in command.__doc__.split("\n\n")]
+    example = texts.pop() if texts[-1].startswith("Example:") else None
+    return "\n\n".join(texts), example
 
 
 class PlainGroup(TyperGroup):
@@ -182,42 +209,23 @@ def as_files(ctx: typer.Context, value: Any) -> Any:
     return type(value)(spooled(Path(value)))
 
 
-_KINDS = ".parquet, .csv, .tsv, .txt, .json, .jsonl, .arrow, .xlsx"
-DataFiles = Annotated[
-    list[str],
-    typer.Argument(
-        help=f"Files, folders, or patterns: {_KINDS}; - for standard input.",
-        metavar="DATA",
-        callback=as_files,
-    ),
-]
+_KINDS = "Parquet, CSV, TSV, JSON, JSON lines, Arrow, or Excel"
+
+
+def _data(text: str) -> Any:
+    return typer.Argument(help=text, metavar="DATA", callback=as_files)
+
+
+DataFiles = Annotated[list[str], _data(f"Files, folders, or patterns: {_KINDS}; or -.")]
 RowsOrTables = Annotated[
-    list[str],
-    typer.Argument(
-        help=f"Rows: files, folders, or patterns of {_KINDS}; - for standard input. "
-        "Or tables saved by `softcal scan`.",
-        metavar="DATA",
-        callback=as_files,
-    ),
+    list[str], _data(f"{_KINDS} files, folders, or patterns; or tables saved by `softcal scan`.")
 ]
-DataFile = Annotated[
-    Path,
-    typer.Argument(
-        help=f"A file: {_KINDS}; - for standard input.", metavar="DATA", callback=as_files
-    ),
-]
-Pilot = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="A pilot: rows, or tables saved by `softcal scan`.",
-        metavar="DATA",
-        callback=as_files,
-    ),
-]
+DataFile = Annotated[Path, _data(f"A file: {_KINDS}; or -.")]
+Pilot = Annotated[list[str] | None, _data("A pilot: rows, or tables saved by `softcal scan`.")]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
 MaybeBins = Annotated[
     int | None,
-    typer.Option(help="Number of equal-width bins. Default: 10, or as saved.", metavar="N"),
+    typer.Option(help="Number of bins. Default: 10, or as saved.", metavar="N"),
 ]
 DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]

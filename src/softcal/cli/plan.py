@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 import typer
 
 from softcal import terminal
-from softcal.cli.describe import Described, describes
+from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
     Format,
     Level,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@describes(without=("by", "group", "weight", "by_rater"))
+@describes(without=("by", "group", "weight", "by_rater", "ordered", *BOUNDS))
 def plan(
     data: Pilot = None,
     smece: Annotated[
@@ -96,7 +96,10 @@ def plan(
     *,
     how: Described,
 ) -> None:
-    """Plan how many items to collect, and how many votes per item."""
+    """Plan how many items to collect, and how many votes per item.
+
+    Example: softcal plan pilot.csv --label y --pred p --half-width 0.02
+    """
     from softcal.planning.plans import plan as plan_width
     from softcal.planning.plans import plan_budget, plan_difference
 

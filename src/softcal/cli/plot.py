@@ -12,7 +12,7 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import printable
 from softcal.cli.decide import refuse_other_tables
-from softcal.cli.describe import Described, describes
+from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     Level,
@@ -50,7 +50,7 @@ class Paper(StrEnum):
     TALK = "talk"
 
 
-@describes
+@describes(without=("by", "by_rater", "ordered", *BOUNDS))
 def plot(
     data: RowsOrTables,
     output: Annotated[
@@ -88,6 +88,8 @@ def plot(
 
     The kind `trend` takes saved tables of one day each, or rows with a column of dates (--day), as
     `softcal watch` does. The kind `bins` draws SMECE for each number of bins.
+
+    Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
     from softcal._validation.rules import refuse_bad_level
     from softcal.plot import draw_bins, draw_gaps, draw_reliability, refuse_format, save_figure

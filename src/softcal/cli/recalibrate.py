@@ -11,7 +11,7 @@ import typer
 
 from softcal import terminal
 from softcal._display import counted, printable
-from softcal.cli.describe import Described, Scale, describes
+from softcal.cli.describe import BOUNDS, RATERS, Described, Scale, describes
 from softcal.cli.options import (
     DataFile,
     Format,
@@ -53,7 +53,7 @@ class _Fitted(NamedTuple):
     dropped: int | None  # rows with a missing value, where these are dropped
 
 
-@describes(without=("by", "raters", "by_rater", "ordered", "label_low", "label_high"))
+@describes(without=("by", "ordered", *RATERS, *BOUNDS))
 def recalibrate(
     data: DataFile,
     output: Annotated[
@@ -74,7 +74,10 @@ def recalibrate(
     *,
     how: Described,
 ) -> None:
-    """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it."""
+    """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it.
+
+    Example: softcal recalibrate data.csv --label y --pred p -o map.json
+    """
     from softcal._io import CHECKSUM, checksum, write_json
 
     judged = _Judged(bins=bins, folds=folds, level=level)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.describe import Described, Scale, describes
+from softcal.cli.describe import BOUNDS, Described, Scale, describes
 from softcal.cli.options import (
     Level,
     MaybeBins,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@describes
+@describes(without=("by_rater", *BOUNDS))
 def report(
     data: RowsOrTables,
     output: Annotated[
@@ -42,7 +42,10 @@ def report(
     *,
     how: Described,
 ) -> None:
-    """Write an HTML report on the calibration of one or more models."""
+    """Write an HTML report on the calibration of one or more models.
+
+    Example: softcal report data.csv --label y --pred p -o report.html
+    """
     from softcal.report.page import refuse_impossible, write_page
     from softcal.scanning.sample import Sample
 

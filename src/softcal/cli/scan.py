@@ -23,7 +23,7 @@ from softcal.cli.tables import load_tables, saved_files
 from softcal.exceptions import InputError
 
 
-@describes
+@describes(without=("by_rater",))
 def scan(
     data: DataFiles,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="FILE")],
@@ -34,7 +34,10 @@ def scan(
     *,
     how: Described,
 ) -> None:
-    """Read rows once and save their tables for the other commands."""
+    """Read rows once and save their tables for the other commands.
+
+    Example: softcal scan monday.csv --label y --pred p -o monday.json
+    """
     from softcal.cli.display import about
     from softcal.table.tableset import TOP
 

@@ -35,15 +35,16 @@ def score(
     level: Level = DEFAULT_LEVEL,
     save: Annotated[
         Path | None,
-        typer.Option(
-            help="Also save the tables to this file, as `softcal scan` does.", metavar="FILE"
-        ),
+        typer.Option(help="Also save the tables, as `softcal scan`.", metavar="FILE"),
     ] = None,
     format_: Output = Format.TABLE,
     *,
     how: Described,
 ) -> None:
-    """Compute SMECE, its interval, a calibration test, and the Brier score."""
+    """Compute SMECE, its interval, a calibration test, and the Brier score.
+
+    Example: softcal score data.csv --label y --pred p
+    """
     from softcal._validation.rules import refuse_bad_level
 
     refuse_bad_level(level)

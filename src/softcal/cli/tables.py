@@ -83,12 +83,15 @@ def load_tables(
 def described(
     data: list[str], how: Described, *, by: Sequence[Any] | None = None, **others: Any
 ) -> Data:
-    """Return the description of rows; raise with the columns of the data if an option is missing."""
-    if not how.labeled or not how.models:
-        missing = "'--label'" if how.models else "'--pred'"
-        both = "" if how.models else " Pass --label COL --pred COL."
-        message = f"Missing option {missing}.{both}{columns_hint(data, how)}"
-        raise InputError(message)
+    """Return the description of rows; raise with the columns if an option is missing."""
+    if missing := how.missing:
+        error = InputError(f"{missing}{columns_hint(data, how)}")
+        if not how.labeled and not how.models:
+            from softcal.cli.inspect import suggested_lines
+
+            for line in suggested_lines(data, how):
+                error.add_note(line)
+        raise error
     chosen = {} if by is None else {"by": tuple(by)}
     return how.data(data if len(data) > 1 else data[0], **others, **chosen)
 
@@ -212,7 +215,8 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
             raise InputError(message)
     total, *rest = found = [load(path) for path in paths]
     if not allow_identical:  # of tables with rows, because all empty ones are equal
-        _refuse_copies([path for path, tables in zip(paths, found, strict=True) if tables.n])
+        filled = {path: each for path, each in zip(paths, found, strict=True) if each.n}
+        _refuse_copies(filled)
     if rest and total.about.group is not None:
         text = (
             f"saved tables do not store the names of groups. If a value of "
@@ -223,14 +227,17 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
     return sum(rest, start=total)
 
 
-def _refuse_copies(paths: Sequence[Path]) -> None:
-    """Raise if two files have identical content: different rows almost never do."""
-    from hashlib import sha256  # loads OpenSSL
+def _refuse_copies(sets: Mapping[Path, TableSet]) -> None:
+    """Raise if two sets have the same sums up to rounding: different rows almost never do."""
+    import numpy as np
 
-    seen: dict[bytes, Path] = {}
-    for path in paths:
-        first = seen.setdefault(sha256(path.read_bytes()).digest(), path)
-        if first is not path:
+    seen: dict[Any, Path] = {}
+    for path, tables in sets.items():
+        keys, values = tables.blocks["tables"]
+        counts = (tables.axes.cell, keys.tobytes(), values[0].tobytes())
+        first = seen.setdefault(counts, path)
+        others = sets[first].blocks["tables"].values
+        if first is not path and np.allclose(values, others, rtol=1e-9, atol=1e-9):
             message = (
                 f"{first} and {path} have the same content: rows would be counted twice. Name one "
                 "of them or, if their rows differ, use `softcal merge --allow-identical`."

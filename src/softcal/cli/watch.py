@@ -12,7 +12,7 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import counted, printable
 from softcal._validation.days import ALIKE, NUMBERS, Every, refuse_bad_format
-from softcal.cli.describe import Described, describes
+from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     Figure,
@@ -54,7 +54,7 @@ MaybeEvery = Annotated[
 ]
 
 
-@describes(without=("raters", "by_rater"))
+@describes(without=("group", *RATERS, *BOUNDS, *CLASSES))
 def watch(
     data: RowsOrTables,
     day: Annotated[
@@ -84,6 +84,8 @@ def watch(
 
     DATA are saved tables of one day each, or rows with a column of dates (--day). The exit code is
     0 without an alarm, 1 with an alarm, and 2 after an error.
+
+    Example: softcal watch data.csv --label y --pred p --day date
     """
     from softcal.inference.sequential import Watch
 

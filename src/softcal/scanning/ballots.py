@@ -134,7 +134,8 @@ def _positive(ballots: Frame, label: RawVotes) -> list[str]:
                 f"{label.vote} must have the value {label.positive!r:.60} in some row: it has it "
                 "in none."
             )
-        raise InputError(f"{problem}{_choices('Its values', label.positive, words)}")
+        message = f"{problem}{_choices('Its values', label.positive, words)}"
+        raise InputError(message)
     return own
 
 
@@ -271,8 +272,8 @@ def _of_matrix(
     found = pa.table(columns)
     workers = 0 if votes.ballots is None else len(votes.ballots.workers)
     return Counted(
-        name, source.given(found, con), single, tuple(classes or ()), int(votes.counts.sum()), workers,
-        posterior=posterior, matrix=votes,
+        name, source.given(found, con), single, tuple(classes or ()), int(votes.counts.sum()),
+        workers, posterior=posterior, matrix=votes,
     )  # fmt: skip
 
 
@@ -285,7 +286,8 @@ def _binary(label: RawVotes, votes: Votes) -> Votes:
         problem = "name the class of the votes that counts as 1"
         if positive is not None:
             problem = f"votes must have the class {positive!r:.60}, which none has"
-        raise InputError(f"{problem}.{_choices('The classes', positive, [*words])}")
+        message = f"{problem}.{_choices('The classes', positive, [*words])}"
+        raise InputError(message)
     return votes.binary(words[positive])
 
 
@@ -340,12 +342,16 @@ def _refuse_unmatched(item: str, without: Any, alone: Any, rows: int, items: int
             f"Items look like {without[1][0]!r:.60} in the predictions and like "
             f"{alone[1][0]!r:.60} in the votes: make them equal."
         )
-    raise InputError(
-        f"each {item} must have a prediction and votes: {'; '.join(problems)}. {remedy}"
-    )
+    message = f"each {item} must have a prediction and votes: {'; '.join(problems)}. {remedy}"
+    raise InputError(message)
 
 
-def one_per_item(rows: Frame, item: str, names: dict[str, str]) -> Frame:
+def one_per_item(
+    rows: Frame,
+    item: str,
+    names: dict[str, str],
+    remedy: str = "If rows are not votes, do not name a column of votes.",
+) -> Frame:
     """Return one row per item, for rows that are votes; raise if a value differs within an item."""
     rows = rows.with_columns(
         *(nw.col(c).alias(f"{c}_high") for c in names),
@@ -365,8 +371,7 @@ def one_per_item(rows: Frame, item: str, names: dict[str, str]) -> Frame:
             low, high, which = other[1]
             message = (
                 f"{name} must be the same in all rows of an item: {item} {which!r:.60} has "
-                f"{low!r:.60} and {high!r:.60}. If rows are not votes, do not name a column of "
-                "votes."
+                f"{low!r:.60} and {high!r:.60}. {remedy}"
             )
             raise InputError(message)
     return grouped.select("item", *names)

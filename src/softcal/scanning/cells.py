@@ -13,7 +13,7 @@ from softcal.scanning.data import Cut, Days
 from softcal.scanning.days import refuse_unclear, text_of_day
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from softcal.scanning.plan import Plan
 
@@ -36,9 +36,15 @@ def coded(values: Any, name: str, text: Any = text_of) -> Coded:
     except (OverflowError, ValueError) as error:
         message = f"{name} must hold values that Python can hold: {error}."
         raise InputError(message) from error
-    different = {each: k for k, each in enumerate(dict.fromkeys(texts))}
+    different = in_order(texts)
     renumbered = np.array([different[each] for each in texts], dtype=np.int64)
     return Coded(renumbered[np.from_dlpack(found.indices)], list(different))
+
+
+def in_order(texts: Iterable[str | None]) -> dict[str | None, int]:
+    """Number different texts in order, because engines return them in any order."""
+    different = sorted(dict.fromkeys(texts), key=lambda text: (text is not None, text or ""))
+    return {each: k for k, each in enumerate(different)}
 
 
 def coded_groups(values: Any, name: str) -> Coded:
@@ -82,6 +88,8 @@ class Cells:
             self._coded(segment, values, rows)
             for segment, values in zip(self._plan.data.by, columns, strict=True)
         ]
+        if len(each) == 1:
+            return Coded(each[0].numbers, [(name,) for name in each[0].names])
         whole = np.zeros(len(columns[0]), dtype=np.int64)
         for one in each:
             whole = whole * max(len(one.names), 1) + one.numbers
@@ -103,8 +111,8 @@ class Cells:
             found = coded(values, segment.column)
             days = [text_of_day(segment, name) for name in found.names]
             if None in days:
-                refuse_unclear(segment, found, days, rows)
-            different = {day: k for k, day in enumerate(dict.fromkeys(days))}
+                refuse_unclear(segment, found, days, rows, self._plan.models[0].roles.source)
+            different = in_order(days)
             renumbered = np.array([different[day] for day in days], dtype=np.int64)
             return Coded(renumbered[found.numbers], list(different))
         return coded(values, str(segment))

@@ -1,4 +1,4 @@
-"""Rules for values as expressions, and the message of a broken rule: its count and the first row."""
+"""Rules for values as expressions, and messages: the rule, how many break it, the first row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from softcal.scanning.source import Frame, Source, Use
 
 COUNTS, BROKEN, GONE = 0, -1, -2
-"""The status of a row: it counts, a value breaks a rule, or a value is missing and it is dropped."""
+"""The status of a row: it counts, a value breaks a rule, or it is dropped for a missing one."""
 
 NOT_A_NUMBER = Rule(
     "must hold numbers", lambda x: x == True, "values are not", lambda _name, _spread: ""  # noqa: E712
@@ -77,7 +77,7 @@ def refuse(source: Source, uses: Sequence[Use], checks: Sequence[Check], *, drop
     rows = rows.with_columns(mark.alias(f"bad{k}_{j}") for (k, j), mark in marks.items())
     total = [nw.len().alias("n"), *(nw.col(f"bad{k}_{j}").sum() for k, j in marks)]
     found = collected(rows.select(*total)).to_pylist()[0]
-    for (k, j), _ in marks.items():
+    for k, j in marks:
         count = int(found[f"bad{k}_{j}"] or 0)
         if count:
             check, rule = checks[k], checks[k].rules[j]
@@ -85,11 +85,9 @@ def refuse(source: Source, uses: Sequence[Use], checks: Sequence[Check], *, drop
             first = _first(source, broken, check, rule, numbered=numbered)
             spread = Spread(0, 0, signs=False) if check.names else _spread(rows, check)
             rule = DROPPED if rule.must == MISSING.must else rule
-            if rule is NOT_A_NUMBER:
-                hint = number_hint(first.text, percent=check.percent)
-                rule = rule._replace(remedy=lambda _name, _spread: hint.strip())
             message = rule.message(check.name, count, int(found["n"]), first.where, spread)
-            raise InputError(message.rstrip())
+            hint = number_hint(first.text, percent=check.percent) if first.text else ""
+            raise InputError(message.rstrip() + hint)
     refuse_changed()
 
 
@@ -136,7 +134,7 @@ def _spread(rows: Frame, check: Check) -> Spread:
             known.max().alias("high"),
             other.max().alias("other"),
             part.max().alias("part"),
-        )  # fmt: skip
+        )
     ).to_pylist()[0]
     low, high = (math.nan if found[k] is None else float(found[k]) for k in ("low", "high"))
     return Spread(low, high, signs=not found["other"], whole=not found["part"])

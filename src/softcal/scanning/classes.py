@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from softcal._validation.multiclass import ClassRows
 from softcal._validation.rules import (
     CLASS_COUNT,
     CLASS_SHARE,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from softcal._validation.inputs import Coded, FloatArray, Rows
+    from softcal._validation.multiclass import ClassRows
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data
     from softcal.scanning.rows import Uses
@@ -49,12 +49,12 @@ class ClassPlan(NamedTuple):
     """The columns of classes in their roles: p0_0, p0_1, ... and y_0, y_1, ... or `label`."""
 
     names: tuple[str, ...]
-    ordered: bool
     label: str
     columns: dict[str, nw.Expr]
     checks: list[Check]
-    plain: dict[str, Any] | None  # the columns of each role, if no value is converted
-    models: tuple[tuple[str, ...], ...] = ()  # the columns of each model
+    models: tuple[tuple[str, ...], ...]  # the columns of each model
+    ordered: bool = False
+    plain: dict[str, tuple[str, ...]] | None = None  # columns of roles, if none is converted
     votes: str | None = None
     of_votes: str | None = None
     named: bool = False  # whether the label is a class name
@@ -94,7 +94,7 @@ def class_plan(data: Data, preds: Mapping[str, Any], uses: Uses, con: Any) -> Cl
         return _of_votes(data, label, spec, columns, checks, uses, con)
     assert own is not None  # noqa: S101 - the other kinds of labels are refused
     text = text_of_spec(own.columns)
-    made = ClassPlan(spec.names, own.ordered, text, columns, checks, None, spec.models)
+    made = ClassPlan(spec.names, text, columns, checks, spec.models, own.ordered)
     if spec.named:
         made = _named(made, spec, uses)
     elif own.counts:
@@ -106,11 +106,10 @@ def class_plan(data: Data, preds: Mapping[str, Any], uses: Uses, con: Any) -> Cl
     if own.votes is not None:
         made = _with_votes(made, own.votes, uses)
     scales = {own.scale, *(each.scale for each in preds.values())}
-    if scales == {"probability"} and not own.counts and not isinstance(own.votes, int):
-        plain: dict[str, Any] = {f"p{k}": each for k, each in enumerate(spec.models)}
-        plain |= {"label" if spec.named else "y": spec.label}
-        plain |= {"m": own.votes} if own.votes is not None else {}
-        plain |= {"w": data.sample_weight} if data.sample_weight is not None else {}
+    if scales == {"probability"} and not (own.counts or spec.named or isinstance(own.votes, int)):
+        single = {"m": own.votes, "w": data.sample_weight}
+        plain = {f"p{k}": each for k, each in enumerate(spec.models)} | {"y": spec.label}
+        plain |= {role: (str(name),) for role, name in single.items() if name is not None}
         made = made._replace(plain=plain)
     return made
 
@@ -166,14 +165,13 @@ def _of_votes(
     found = counted(label, uses.source, con, classes=spec.names, drop=data.drop_missing)
     rows, total = _items(label, uses, item)
     joined = matched(rows, found, label, total)
-    columns = {**columns, "m": nw.col("m")}
+    columns = {**columns, "m": nw.col("m"), "item": nw.col("item")}
     whole = 1.0 if found.matrix is not None else nw.col("m")
     columns |= {f"y_{c}": nw.col(f"n{c}") / whole for c in range(len(spec.names))}
     checks = [Check(str(label.item), item, (MISSING,), names=True), *checks]
     return ClassPlan(
-        spec.names, False, found.name, columns, checks, None, spec.models, "m", found.name,
-        rows=joined.rows,
-        counted=found, unmatched=joined.without,
+        spec.names, label=found.name, columns=columns, checks=checks, models=spec.models,
+        votes="m", of_votes=found.name, rows=joined.rows, counted=found, unmatched=joined.without,
         notes=of_votes(label, found, joined.without, joined.alone),
     )  # fmt: skip
 

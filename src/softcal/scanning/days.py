@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import Coded
     from softcal.scanning.data import Days
+    from softcal.scanning.source import Source
 
 
 def text_of_day(days: Days, text: str | None) -> str | None:
@@ -36,13 +37,31 @@ def rule_of(days: Days) -> Rule:
     return Rule(must, lambda values: values == 1, verdict, lambda _name, _spread: remedy)
 
 
-def refuse_unclear(days: Days, found: Coded, texts: Sequence[str | None], rows: Any) -> NoReturn:
+def refuse_unclear(
+    days: Days, found: Coded, texts: Sequence[str | None], rows: Any, source: Source
+) -> NoReturn:
     """Raise because values do not state a day clearly."""
-    unclear = np.array([text is None for text in texts])[found.numbers]
-    size = np.ones(unclear.size) if rows is None else rows
-    first = found.names[int(found.numbers[int(unclear.argmax())])]
-    where = f", the first is {first!r:.60}"
+    unclear = np.array([text is None for text in texts])
+    counts = unclear[found.numbers]
+    size = np.ones(counts.size) if rows is None else rows
+    names = [name for name, bad in zip(found.names, unclear, strict=True) if bad]
     message = rule_of(days).message(
-        days.column, int(size[unclear].sum()), int(size.sum()), where, Spread(0, 0, signs=False)
-    )
+        days.column, int(size[counts].sum()), int(size.sum()), _first(days, names, source),
+        Spread(0, 0, signs=False),
+    )  # fmt: skip
     raise InputError(message)
+
+
+def _first(days: Days, names: Sequence[Any], source: Source) -> str:
+    """Describe the first row with one of these values, with its file and row if these are known."""
+    from softcal.scanning.checks import where_is
+    from softcal.scanning.rows import Uses
+    from softcal.scanning.source import AT, Here, collected
+
+    if not isinstance(source, Here) or source.kind(days.column) != "text":
+        return f", the first is {names[0]!r:.60}"
+    uses = Uses(source)
+    value = uses.value(days.column)
+    rows = source.numbered(uses.all).filter(value.is_in(names)).sort(AT).head(1)
+    one = collected(rows.select(value.alias("value"), AT)).to_pylist()[0]
+    return f", the first is {one['value']!r:.60} {where_is(source, one[AT])}"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.rules import Scale
     from softcal.bins import Bins
+    from softcal.scanning.source import Frame
 
 _FLAT = 745.0  # beyond this, the exponential of a negative number is 0
 
@@ -42,8 +43,10 @@ def scaled(x: nw.Expr, scale: Scale) -> nw.Expr:
     if scale == "percent":
         return divided(x, 100)
     if scale == "logit":
-        z = when(x < -_FLAT, -_FLAT, x)
-        return when(x < -_FLAT, 0.0, 1.0 / ((-z).exp() + 1.0))
+        # Neither overflows nor underflows, which some databases refuse.
+        low = when(x < 0, x, -x)
+        part = when(low < -_FLAT, 0.0, when(low < -_FLAT, -_FLAT, low).exp())
+        return when(x < 0, part, 1.0) / (part + 1.0)
     if scale == "logprob":
         return when(x < -_FLAT, 0.0, when(x > 1, 2.0, x).exp())
     return x
@@ -72,15 +75,28 @@ def _search(p: nw.Expr, edges: Sequence[float], first: int) -> nw.Expr:
     return when(p < edges[middle], _search(p, below, first), _search(p, above, first + middle + 1))
 
 
-def log_loss(p: nw.Expr, y: nw.Expr) -> nw.Expr:
-    """Return the log loss of each row; null where it is infinite."""
-    inside = (p > 0) & (p < 1)
-    q = when(inside, p, 0.5)  # no engine takes the logarithm of 0 then
-    rest = 1.0 - q
+def with_log_loss(rows: Frame, p: str, y: str, name: str) -> Frame:
+    """Add the log loss of each row as a column; null where it is infinite.
+
+    It is computed step by step, so that no engine computes a logarithm twice, or that of 0.
+    """
+    inside = (nw.col(p) > 0) & (nw.col(p) < 1)
+    rows = rows.with_columns(when(inside, nw.col(p), 0.5).alias("q"))
+    rows = rows.with_columns((1.0 - nw.col("q")).alias("rest"))
+    if rows.implementation.is_duckdb():  # narwhals writes log(x) / log(e), with cases for x <= 0
+        logs = rows.to_native().project("*, ln(q) AS log_q, ln(rest) AS log_r")
+        rows = nw.from_native(logs)
+    else:
+        rows = rows.with_columns(
+            nw.col("q").log().alias("log_q"), nw.col("rest").log().alias("log_r")
+        )
+    q, rest, label = nw.col("q"), nw.col("rest"), nw.col(y)
     # To full precision, because 1 - rest is exact.
-    log_rest = rest.log() + ((1.0 - rest) - q) / rest
-    loss = nw.when(inside).then(-(y * q.log() + (1.0 - y) * log_rest))
-    return loss.otherwise(nw.when(p == y).then(nw.lit(0.0)))
+    log_rest = nw.col("log_r") + ((1.0 - rest) - q) / rest
+    loss = -(label * nw.col("log_q") + (1.0 - label) * log_rest)
+    at_ends = nw.when(nw.col(p) == label).then(nw.lit(0.0))
+    loss = nw.when(inside).then(loss).otherwise(at_ends)
+    return rows.with_columns(loss.alias(name)).drop("q", "rest", "log_q", "log_r")
 
 
 def place_of(x: nw.Expr, cuts: Sequence[float]) -> nw.Expr:

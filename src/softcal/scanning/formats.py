@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from softcal._display import keyword
-from softcal._io import not_utf_8, place_of
+from softcal._io import Remote, not_utf_8, place_of
 from softcal.exceptions import InputError
 from softcal.table.files import PARQUET, is_start_of_saved
 
@@ -105,7 +105,8 @@ def stream_of(path: Path, compression: str | None) -> Any:
     """Open a file, decompressed, as a stream of bytes."""
     import pyarrow as pa
 
-    return pa.input_stream(path.open("rb"), compression=compression)
+    file = path.open("rb") if isinstance(path, Remote) else str(path)  # which Arrow closes
+    return pa.input_stream(file, compression=compression)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ MANY_TARGETS = 101
 
 
 class ModelRows(NamedTuple):
-    """Where the rows of a model are: the frame, and its columns of predictions, labels, and votes."""
+    """Where the rows of a model are: in which columns of which frame."""
 
     name: str
     roles: Roles
@@ -385,7 +385,8 @@ def _matched_models(models: list[ModelRows], long: Long) -> tuple[list[ModelRows
                 message = (
                     f"models are compared on the same items: {alone[0]:,} values of {long.item} "
                     f"have a row of {model.name!r} and none of {models[j].name!r}, the first is "
-                    f"{alone[1][0]!r:.60}. Pass {keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
+                    f"{alone[1][0]!r:.60}. Pass "
+                    f"{keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
                 )
                 raise InputError(message)
             if alone is not None:
@@ -446,7 +447,12 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
     counts = rows.filter(nw.col("status") == 0)
     have = rows.collect_schema().names()
     others = [name for name in have if name not in ("item", "y0_0", "status", "m0")]
-    own = one_per_item(counts, str(long.item), {name: name for name in others})
+    shown = {"p0": getattr(long.column, "name", ""), "w": "the weight", "group": "the group"}
+    own = one_per_item(
+        counts, str(long.item), {name: shown.get(name, "a segment") for name in others},
+        remedy="If each repetition has its own prediction, leave out item and epochs (--item, "
+        "--epochs), and name the items as groups (--group).",
+    )  # fmt: skip
     votes = counts.group_by("item").agg(nw.col("y0_0").mean(), nw.len().alias("m0"))
     votes = votes.with_columns(nw.col("m0").cast(nw.Float64))
     joined = own.join(votes, on="item", how="inner").with_columns(nw.lit(0).alias("status"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -17,12 +17,23 @@ from softcal.table.build import MAX_CELLS, Entries, refuse_many_cells
 from softcal.table.kernel import SUM_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from softcal.scanning.cells import Cells
     from softcal.scanning.plan import Plan
     from softcal.scanning.source import Frame
     from softcal.table.build import Builder
 
 _ENTRIES_AT_ONCE = 1 << 18
+
+
+def table_queries(
+    plan: Plan, prepared: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]] = lambda rows: rows
+) -> Iterator[tuple[int, int, nw.LazyFrame[Any]]]:
+    """Yield the number of each model and target, and the query of its tables."""
+    flags = {"weighted": plan.weighted, "voted": plan.voted}
+    for k, t in product(range(len(plan.models)), range(len(plan.targets))):
+        yield k, t, sums.tables(prepared(plan.part(k, t)), plan.by, plan.grid, **flags)
 
 
 class Queries:
@@ -41,15 +52,12 @@ class Queries:
 
     def tables(self) -> Streamed | None:
         """Add the tables of all models and targets; None if a value breaks a rule."""
-        plan, counted = self._plan, Streamed(0, 0)
-        flags = {"weighted": plan.weighted, "voted": plan.voted}
-        for k in range(len(plan.models)):
-            for t in range(len(plan.targets)):
-                query = sums.tables(plan.part(k, t), plan.by, plan.grid, **flags)
-                found = self._added_tables(collected(query), k, t, first=k == t == 0)
-                if found is None:
-                    return None
-                counted = found if k == t == 0 else counted
+        counted = Streamed(0, 0)
+        for k, t, query in table_queries(self._plan):
+            found = self._added_tables(collected(query), k, t, first=k == t == 0)
+            if found is None:
+                return None
+            counted = found if k == t == 0 else counted
         return counted
 
     def _added_tables(self, table: Any, k: int, t: int, *, first: bool) -> Streamed | None:
@@ -81,9 +89,10 @@ class Queries:
         names: Any = [()]
         cell = np.zeros(table.num_rows, dtype=np.int64)
         if plan.by and table.num_rows:
-            weight = numbers(table["rows"]) if "rows" in table.column_names else None
-            coded = self._cells.of_batch([table[name] for name in plan.by], weight)
-            cell, names = coded.numbers, coded.names
+            own = table if isinstance(here, slice) else table.filter(here)  # dropped days are null
+            weight = numbers(own["rows"]) if "rows" in own.column_names else None
+            coded = self._cells.of_batch([own[name] for name in plan.by], weight)
+            cell[here], names = coded.numbers, coded.names
         above = [cell] if owners is None else [cell, owners.numbers]
         keys = np.array([*above, *places], dtype=np.int64)[:, here]
         found = Sparse.of(keys, values[:, here]).under(*key)
@@ -139,15 +148,15 @@ class Queries:
         for one, two in combinations(range(len(plan.models)), 2):
             key, rows = (one, two, 0), plan.pair(one, two)
             terms = sums.pair_terms(rows, weighted=plan.weighted)
-            table = collected(sums.losses(terms, plan.by))
-            self._add("losses", key, table, [], self._values(table, "losses"), slice(None))
             if plan.data.groups is not None:
+                table = collected(sums.losses(terms, plan.by))
                 self._owned("group_losses", key, sums.group_losses(terms, plan.by), "group")
-                continue
-            table = collected(sums.cross(rows, plan.by, grid, weighted=plan.weighted))
-            values = self._values(table, "cross")
-            places = [numbers(table["bin_a"]), numbers(table["bin_b"])]
-            self._add("cross", key, table, places, values, values[0] != 0)
+            else:
+                table = collected(sums.pairs(terms, plan.by, grid, weighted=plan.weighted))
+                values = self._values(table, "cross")
+                places = [numbers(table["bin_a"]), numbers(table["bin_b"])]
+                self._add("cross", key, table, places, values, values[0] != 0)
+            self._add("losses", key, table, [], self._values(table, "losses"), slice(None))
 
     def raters(self) -> None:
         """Add the sums of raters, and their joint sums of each pair of models."""
@@ -182,9 +191,9 @@ def _counting(rows: Frame) -> Frame:
 
 def _present(names: Any, found: Sparse, depth: int) -> tuple[Any, Sparse]:
     """Leave out segments without entries."""
-    present, number = np.unique(found.keys[depth], return_inverse=True)
-    if present.size == len(names):
+    here = np.bincount(found.keys[depth], minlength=len(names)) > 0
+    if here.all():
         return names, found
     keys = found.keys.copy()
-    keys[depth] = number
-    return [names[k] for k in present.tolist()], Sparse(keys, found.values)
+    keys[depth] = (np.cumsum(here) - 1)[keys[depth]]
+    return [names[k] for k in np.flatnonzero(here).tolist()], Sparse(keys, found.values)

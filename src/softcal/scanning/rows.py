@@ -33,7 +33,7 @@ from softcal.table.tableset import BOUNDS
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data, Segment
@@ -72,7 +72,7 @@ class Uses:
         self.source.refuse_unknown(name)
         kind = self.source.kind(name)
         parsed = self.source.parsed(name) and (percent or bool(self.source.files))
-        if kind == "text" and not parsed or kind in ("list", "value"):
+        if (kind == "text" and not parsed) or kind in ("list", "value"):
             self._refuse_type(name, kind, what)
         k = self._use(name, "percent" if percent and parsed else "number")
         if not parsed:
@@ -144,7 +144,8 @@ def _word_rows(name: str, word: str, uses: Uses) -> LabelRows:
     if uses.source.files and uses.source.kind(name) == "text" and word.lstrip("-").isdecimal():
         own = [word, f"{word}.0"]
     check = Check(name, text, (MISSING,), names=True)
-    return LabelRows(name, [check], (when(text.is_in(own), 1, 0),), words=text)
+    positive = (text == own[0]) | (text == own[-1])
+    return LabelRows(name, [check], (when(positive, 1, 0),), words=text)
 
 
 def _with_votes(own: LabelRows, votes: str | int, uses: Uses) -> LabelRows:
@@ -215,7 +216,7 @@ class Roles(NamedTuple):
     uses: Sequence[Use]
     checks: list[Check]
     rows: Frame
-    plain: dict[str, str] | None = None  # the column of each role, if no value is converted
+    plain: Mapping[str, Any] | None = None  # columns of roles, if no value is converted
 
     @property
     def parsed(self) -> bool:

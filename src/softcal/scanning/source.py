@@ -54,7 +54,7 @@ class Use(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows of one place: a relation of DuckDB, its column of each name, and its place in messages."""
+    """Rows of one place: a relation of DuckDB, and its column of each name."""
 
     relation: Callable[[], Any]
     own: Mapping[str, str]  # an expression of SQL for each name
@@ -406,6 +406,8 @@ def is_spark(frame: Frame) -> bool:
 
 def opened(source: Any, con: Session) -> Source:
     """Open a source."""
+    if isinstance(source, Source):
+        return source
     if are_paths(source):
         source = Files(source)
     if isinstance(source, Files):
@@ -480,7 +482,7 @@ def _stream(source: Any, con: Any) -> Source:
 
 
 class _Once(Here):
-    """A stream, which is copied to DuckDB with the columns that are used, because it is read once."""
+    """A stream, which is copied to DuckDB, because it can be read once."""
 
     def __init__(self, con: Any, reader: Callable[[], Any], names: Sequence[str]) -> None:
         self._reader: Callable[[], Any] | None = reader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,8 @@ from softcal._validation.inputs import Coded, Names, Rows, votes_fit
 from softcal._validation.multiclass import ClassRows
 from softcal.exceptions import InputError
 from softcal.scanning.cells import coded_groups
-from softcal.scanning.checks import BROKEN, GONE
-from softcal.scanning.classes import class_entries, one_hot
+from softcal.scanning.checks import BROKEN, GONE, refuse
+from softcal.scanning.classes import ClassEntries, class_entries, one_hot
 from softcal.scanning.source import Here, Table, batches
 from softcal.table.build import DenseSums, entries
 
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 
     from softcal.scanning.cells import Cells
     from softcal.scanning.plan import ModelRows, Plan
+    from softcal.scanning.source import Frame
     from softcal.table.build import Builder
 
 BATCH_VALUES = 1 << 20
-"""How many numbers a batch has: enough to hide the cost of a batch, and few enough for the cache."""
+"""How many numbers a batch has: enough to hide its cost, and few enough for the cache."""
 
 Batch = dict[str, Any]
 
@@ -92,21 +94,32 @@ def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Stream
 
 def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]]:
     """Yield the rows that count of models that share rows, and their groups."""
-    first = plan.models[0]
     columns = sorted({c for m in plan.models for c in (m.p, m.y[0], m.m) if c is not None})
     columns += ["w"] * plan.weighted + ["group"] * (plan.data.groups is not None)
-    rows = first.roles.rows.select(*columns, "status")
+    rows = _sorted(plan).select(*columns, "status")
     for batch in batches(rows, max(BATCH_VALUES // len(columns), 1)):
         if not batch.num_rows:
             continue
         own = dict(zip([*columns, "status"], batch.columns, strict=True))
         made = {name: each if name == "group" else numbers(each) for name, each in own.items()}
         state = _counting(made)
-        if state is None or state[1] == state[2]:
+        if state is None:
+            break
+        if state[1] == state[2]:
             continue
         here = state[0]
         groups = coded_groups(here.pop("group"), str(plan.data.groups)) if "group" in here else None
         yield {m.name: rows_of_model(here, plan, m) for m in plan.models}, groups
+    else:
+        return
+    roles = first.roles  # logits may be infinite, where their probabilities are valid
+    refuse(roles.source, roles.uses, roles.checks, drop=plan.data.drop_missing)
+
+
+def _sorted(plan: Plan) -> Frame:
+    """Return rows in an order that does not depend on how an engine joined them to votes."""
+    rows = plan.models[0].roles.rows
+    return rows if plan.counted is None else rows.sort("item")
 
 
 class AllRows(NamedTuple):
@@ -213,8 +226,6 @@ def plain_batches(source: Any, columns: Sequence[str], rows: int) -> Iterator[An
 
 def stream_classes(plan: Plan, builder: Builder, cells: Cells) -> Streamed | None:
     """Add up rows of many classes; None if a value breaks a rule."""
-    found = plan.classes
-    assert found is not None  # noqa: S101 - there are many classes
     dense = DenseSums()
 
     def add_up(batch: Batch) -> Any:
@@ -224,15 +235,7 @@ def stream_classes(plan: Plan, builder: Builder, cells: Cells) -> Streamed | Non
         batch, rows, dropped = state
         if rows == dropped:
             return rows, dropped, ()
-        models = class_rows(batch, plan)
-        if models is None:
-            return None
-        at = cells.of_batch([batch[name] for name in plan.by]) if plan.by else None
-        groups = cells.groups(batch["group"]) if "group" in batch else None
-        try:
-            return rows, dropped, class_entries(models, builder, at, groups, ordered=found.ordered)
-        except InputError:  # the census finds it again, and counts such values
-            return None
+        return rows, dropped, _class_sums(batch, plan, builder, cells)
 
     rows = dropped = 0
     for each in _parallel.in_order(add_up, class_batches(plan), ahead=1):
@@ -246,6 +249,19 @@ def stream_classes(plan: Plan, builder: Builder, cells: Cells) -> Streamed | Non
     return Streamed(rows, dropped)
 
 
+def _class_sums(batch: Batch, plan: Plan, builder: Builder, cells: Cells) -> ClassEntries | None:
+    """Add up a batch; None if a value breaks a rule, which the census finds again."""
+    models = class_rows(batch, plan)
+    if models is None:
+        return None
+    at = cells.of_batch([batch[name] for name in plan.by]) if plan.by else None
+    groups = cells.groups(batch["group"]) if "group" in batch else None
+    try:
+        return class_entries(models, builder, at, groups, ordered=plan.classes.ordered)  # type: ignore[union-attr]
+    except InputError:
+        return None
+
+
 def class_batches(plan: Plan) -> Iterator[Batch]:
     """Yield batches with the matrices p0, p1, ..., and y or label."""
     roles, found = plan.models[0].roles, plan.classes
@@ -253,53 +269,45 @@ def class_batches(plan: Plan) -> Iterator[Batch]:
     size, models = len(found.names), range(len(plan.models))
     others = [*plan.by, *(["group"] if plan.data.groups is not None else [])]
     rows = max(BATCH_VALUES // (size * (len(models) + 1)), 1)
-    if roles.plain is not None and not others:
-        columns = [
-            c for role in roles.plain.values() for c in ([role] if isinstance(role, str) else role)
-        ]
-        direct = plain_batches(
-            roles.source, [c for c in columns if c not in roles.plain.get("label", ())], rows
-        )
-        if direct is not None and "label" not in roles.plain:
-            for batch in direct:
-                own = dict(zip(columns, batch.columns, strict=True))
-                made = {role: _matrix([own[c] for c in ([spec] if isinstance(spec, str) else spec)], size, role)
-                        for role, spec in roles.plain.items()}  # fmt: skip
-                yield made
-            return
+    plain: Any = None if others else roles.plain
+    direct = None
+    if plain is not None:
+        direct = plain_batches(roles.source, [c for spec in plain.values() for c in spec], rows)
+    if direct is not None:
+        for batch in direct:
+            columns = iter(batch.columns)
+            yield {
+                role: _matrix(list(islice(columns, len(spec))), size if role[0] in "py" else 1)
+                for role, spec in plain.items()
+            }
+        return
     names = [f"p{k}_{c}" for k in models for c in range(size)]
     names += ["label"] if found.named else [f"y_{c}" for c in range(size)]
     names += ["m"] * (found.votes is not None) + ["w"] * plan.weighted + others + ["status"]
-    for batch in batches(roles.rows.select(names), rows):
-        if not batch.num_rows:
-            continue
+    for batch in batches(_sorted(plan).select(names), rows):
         own = dict(zip(names, batch.columns, strict=True))
-        made = {f"p{k}": _stacked([own[f"p{k}_{c}"] for c in range(size)]) for k in models}
+        made = {f"p{k}": _matrix([own[f"p{k}_{c}"] for c in range(size)], size) for k in models}
         if not found.named:
-            made["y"] = _stacked([own[f"y_{c}"] for c in range(size)])
+            made["y"] = _matrix([own[f"y_{c}"] for c in range(size)], size)
         made |= {name: numbers(own[name]) for name in ("m", "w", "status") if name in own}
         made |= {name: own[name] for name in ("label", *others) if name in own}
-        yield made
+        if batch.num_rows:
+            yield made
 
 
-def _stacked(columns: Sequence[Any]) -> Any:
-    return np.stack([numbers(each) for each in columns]).T  # each class is contiguous
-
-
-def _matrix(columns: Sequence[Any], size: int, role: str) -> Any:
-    """Return one column per class, or a single column; a list of another length gives None."""
-    if role in ("w", "m"):
-        return numbers(columns[0])
+def _matrix(columns: Sequence[Any], size: int) -> Any:
+    """Return one column per class, each contiguous, from columns or a column of lists."""
     if len(columns) > 1:
-        return _stacked(columns)
+        return np.stack([numbers(each) for each in columns]).T
+    (column,) = columns
+    if size == 1:
+        return numbers(column)
     from pyarrow import compute
 
-    lists = columns[0]
-    if lists.null_count or not bool(
-        compute.all(compute.equal(compute.list_value_length(lists), size)).as_py()
-    ):
-        return np.full((len(lists), size), np.nan)  # refused by the census
-    return numbers(lists.flatten()).reshape(-1, size)
+    fits = compute.equal(compute.list_value_length(column), size)
+    if column.null_count or not compute.all(fits).as_py():
+        return np.full((len(column), size), np.nan)  # refused by the census
+    return numbers(column.flatten()).reshape(-1, size)
 
 
 def class_rows(batch: Batch, plan: Plan) -> list[ClassRows] | None:

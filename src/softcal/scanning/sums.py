@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
 
-from softcal.scanning.expressions import bin_of, log_loss, when, where
+from softcal.scanning.expressions import bin_of, when, where, with_log_loss
 from softcal.table.blocks import BLOCKS, VOTE_PRODUCTS
 from softcal.table.kernel import SUM_NAMES
 from softcal.table.terms import terms
@@ -83,7 +83,7 @@ def pair_terms(rows: Frame, *, weighted: bool) -> Frame:
     """Add what each row of two models adds to the sums of their losses, before squares."""
     pa, ya, pb, yb = (nw.col(name) for name in ("pa", "ya", "pb", "yb"))
     w = nw.col("w") if weighted else nw.lit(1.0)
-    rows = rows.with_columns(log_loss(pa, ya).alias("loss_a"), log_loss(pb, yb).alias("loss_b"))
+    rows = with_log_loss(with_log_loss(rows, "pa", "ya", "loss_a"), "pb", "yb", "loss_b")
     a, b = nw.col("loss_a"), nw.col("loss_b")
     # p and y are subtracted separately, so that equal labels cancel exactly.
     brier = ((pa - pb) - (ya - yb)) * ((pa - ya) + (pb - yb))
@@ -122,12 +122,16 @@ def group_losses(rows: Frame, keys: Sequence[str]) -> Frame:
     return summed(rows, [*keys, "group"], {k: nw.col(k) for k in BLOCKS["group_losses"].sums})
 
 
-def cross(rows: Frame, keys: Sequence[str], bins: Bins, *, weighted: bool) -> Frame:
-    """Add up the products of two models' residuals, by the bins of both."""
+def pairs(rows: Frame, keys: Sequence[str], bins: Bins, *, weighted: bool) -> Frame:
+    """Add up the products of two models' residuals, and their losses, by the bins of both.
+
+    Rows have `pair_terms`.
+    """
     product = (nw.col("pa") - nw.col("ya")) * (nw.col("pb") - nw.col("yb"))
     product = nw.col("w") * nw.col("w") * product if weighted else product
     rows = placed(rows, bins, bin_a="pa", bin_b="pb")
-    return summed(rows, [*keys, "bin_a", "bin_b"], {"product": product})
+    terms = {"product": product, **squared(BLOCKS["losses"].sums)}
+    return summed(rows, [*keys, "bin_a", "bin_b"], terms)
 
 
 def groups(rows: Frame, keys: Sequence[str], bins: Bins, *, weighted: bool) -> Frame:
@@ -167,13 +171,10 @@ def rater_losses(rows: Frame, keys: Sequence[str]) -> Frame:
     Rows in which the loss of a model on the label is infinite have no difference of log losses.
     """
     pa, pb, v, u = (nw.col(name) for name in ("pa", "pb", "v", "u"))
-    rows = rows.with_columns(
-        log_loss(pa, nw.col("ya")).is_null().alias("bad_a"),
-        log_loss(pb, nw.col("yb")).is_null().alias("bad_b"),
-        log_loss(pa, v).alias("loss_a"),
-        log_loss(pb, v).alias("loss_b"),
-    )
-    both = ~(nw.col("bad_a") | nw.col("bad_b"))
+    for p, y, name in (("pa", "ya", "own_a"), ("pb", "yb", "own_b"), ("pa", "v", "loss_a"),
+                       ("pb", "v", "loss_b")):  # fmt: skip
+        rows = with_log_loss(rows, p, y, name)
+    both = ~(nw.col("own_a").is_null() | nw.col("own_b").is_null())
     rows = rows.with_columns(
         (u * (pa - pb) * (pa + pb - 2.0 * v)).alias("brier_total"),
         when(both, u * (nw.col("loss_a") - nw.col("loss_b")), 0.0).alias("log_loss_total"),

@@ -128,6 +128,7 @@ class Sparse(NamedTuple):
     @staticmethod
     def added(parts: Sequence[Sparse]) -> Sparse:
         """Add up entries with the same key."""
+        parts = [part for part in parts if part.keys.shape[1]] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         keys = np.concatenate([part.keys for part in parts], axis=1)
@@ -155,6 +156,8 @@ class Sparse(NamedTuple):
         else:
             order = np.lexsort(keys[::-1])
             new = (keys[:, order][:, 1:] != keys[:, order][:, :-1]).any(axis=0)
+        if new.all():  # as in the result of a group-by
+            return Sparse(keys[:, order], values[:, order])
         first = np.flatnonzero(np.append(True, new))
         return Sparse(keys[:, order[first]], np.add.reduceat(values[:, order], first, axis=1))
 
