@@ -457,6 +457,8 @@ def test_every_source_gives_the_same_set(
     make: Callable[[pa.Table], Any], expected: dict[str, sc.TableSet], kind: str
 ) -> None:
     for name in DASK if kind == "dask" else CAPABILITIES:
+        if kind == "spark" and name == "times":  # which have a time zone
+            continue
         if kind not in WITHOUT_LISTS or name not in NEED_LISTS:
             assert_same_set(scanned(name, make), expected[name], name)
 
@@ -674,6 +676,7 @@ NEVER: list[tuple[str, Any, str, str]] = [
     ("w", -1.0, "classes by", rules.NEGATIVE.must),
     ("m", 0.0, "votes", rules.NOT_WHOLE.must),
     ("m", 2.5, "votes", rules.NOT_WHOLE.must),
+    ("m", 1e300, "votes", rules.NOT_WHOLE.must),
     ("m", None, "votes", rules.MISSING.must),
     ("y", 0.3, "one number of votes", rules.MISFIT.must),
     (GROUP, None, "groups", rules.MISSING.must),
