@@ -50,7 +50,7 @@ def test_dict_of_columns_is_the_frame_of_these_columns() -> None:
 
 @pytest.mark.parametrize("source", [[[0.5], [0.5]], pd.Series([0.5]), 3, None])
 def test_other_objects_are_not_sources(source: Any) -> None:
-    with pytest.raises(sc.InputTypeError, match="cannot scan a .* a dict of columns"):
+    with pytest.raises(sc.InputTypeError, match=r"cannot scan a .* a dict of columns"):
         sc.scan(source, **ONE)
 
 
@@ -91,7 +91,7 @@ def test_paths_patterns_folders_and_lists_are_sources(tmp_path: Path) -> None:
     ):
         assert sc.scan(source, **ONE).n == n
     for name in ("absent.parquet", "*.txt", "x", "day=2"):
-        with pytest.raises(sc.InputError, match="no such file|no data in"):
+        with pytest.raises(sc.InputError, match=r"no such file|no data in"):
             sc.scan(tmp_path / name, **ONE)
     (tmp_path / "link.csv").symlink_to(tmp_path / "e.csv")
     for twice in ([tmp_path], [tmp_path / "e.csv"] * 2, [tmp_path / "*.csv"]):
@@ -228,7 +228,6 @@ def test_contradicting_descriptions_are_refused(changed: dict[str, Any], words: 
         {"by": [None]},
         {"by": ["s", 3]},
         {"drop_missing": 1},
-        {"pairs": None},
     ],
 )
 def test_arguments_of_another_type_are_refused(changed: dict[str, Any]) -> None:
@@ -249,7 +248,7 @@ def test_numbers_of_votes_are_whole_numbers_of_any_type() -> None:
 def test_duplicate_column_names_are_refused_if_used() -> None:
     frame = pd.DataFrame(ROWS)
     for twice in (pd.concat([frame, frame], axis=1), pa.table([[0.5]] * 3, names=["y", "p", "p"])):
-        with pytest.raises(sc.InputError, match="names of the frame must differ|more than one"):
+        with pytest.raises(sc.InputError, match=r"names of the frame must differ|more than one"):
             sc.scan(twice, **ONE)
 
 
@@ -283,7 +282,7 @@ def test_lists_are_refused_as_segments_in_engines() -> None:
 
 def test_timestamp_out_of_python_range_is_refused() -> None:
     late = pa.array([2**62] * 3, pa.timestamp("s"))
-    with pytest.raises(sc.InputError, match="s must hold values that Python can hold|cannot read"):
+    with pytest.raises(sc.InputError, match=r"s must hold values that Python can hold|cannot read"):
         parts_of(pa.table({**ROWS, "s": late}))
 
 
@@ -392,7 +391,7 @@ def test_given_class_names_rename_columns_in_their_order() -> None:
 def test_columns_without_lists_of_numbers_are_refused(tmp_path: Path) -> None:
     options: dict[str, Any] = {"y_true": sc.Classes("y"), "y_prob": {"model": "p"}}
     for wrong in ([["a", "b"], ["a", "b"]], [[0.5, 0.5], "a"], [0.5, 0.5], ["a", "b"]):
-        with pytest.raises((sc.InputError, sc.InputTypeError), match="p'? must hold"):
+        with pytest.raises((sc.InputError, sc.InputTypeError), match=r"p'? must hold"):
             sc.scan(pd.DataFrame({"y": [0, 1], "p": wrong}), **options)
     empty = pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.list_(pa.float64()))})
     pq.write_table(empty, tmp_path / "empty.parquet")
