@@ -279,11 +279,11 @@ class Described(NamedTuple):
     def _refuse_needless(self) -> None:
         """Raise for options that need another one."""
         votes = {
-            "--worker": self.worker, "--allow-repeated": self.allow_repeated, "--raters": self.raters,
-            "--by-rater": self.by_rater,
+            "--worker": self.worker, "--allow-repeated": self.allow_repeated,
+            "--raters": self.raters, "--by-rater": self.by_rater,
             "--aggregate": self.aggregate is not Aggregate.SHARES,
         }  # fmt: skip
-        rules = [
+        rules: list[tuple[dict[str, Any], Any, str]] = [
             (votes, self.raw_votes, "raw votes: pass --vote COL"),
             ({"--item": self.item, "--drop-unmatched": self.drop_unmatched},
              self.raw_votes or self.is_long,
@@ -371,7 +371,7 @@ class Described(NamedTuple):
 
         scale: Any = self.pred_scale.value
         if self.many or (self.raw_votes and self.pred_columns):
-            specs = self.pred_columns or ()
+            specs = self.pred_columns or []
             models = {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
             if self.is_long:  # which `scan` refuses
                 return Long(models[specs[0]], self.model, self.item, self.epochs)

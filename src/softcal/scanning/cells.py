@@ -42,7 +42,7 @@ def coded(values: Any, name: str, text: Any = text_of) -> Coded:
 
 
 def in_order(texts: Iterable[str | None]) -> dict[str | None, int]:
-    """Number different texts in order, because engines return them in any order."""
+    """Return the number of each text in their order, because engines return them in any."""
     different = sorted(dict.fromkeys(texts), key=lambda text: (text is not None, text or ""))
     return {each: k for k, each in enumerate(different)}
 

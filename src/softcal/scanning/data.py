@@ -489,14 +489,13 @@ def models_of(given: Any, label: Label | None) -> Mapping[str, Model] | Long:
             f"or Long: got {given!r:.60}."
         )
         raise InputTypeError(message)
-    names = [_text_of(each) for each in given]
+    preds = [_pred(each, several=several) for each in given]
+    names = [_text_of(each) for each in preds]
     for name in names:
         if names.count(name) > 1:
             message = f"each prediction must be named once: {name!r} is given twice."
             raise InputError(message)
-    return {
-        name: Model(_pred(each, several=several)) for name, each in zip(names, given, strict=True)
-    }
+    return {name: Model(each) for name, each in zip(names, preds, strict=True)}
 
 
 def _model(given: Any, *, several: bool) -> Model:
@@ -515,11 +514,10 @@ def _pred(given: Any, *, several: bool) -> Column | Classes:
     return Column(given)
 
 
-def _text_of(given: Any) -> str:
+def _text_of(given: Column | Classes) -> str:
     if isinstance(given, Column):
         return given.name
-    columns = given.columns if isinstance(given, Classes) else given
-    return columns if isinstance(columns, str) else ",".join(columns)
+    return given.columns if isinstance(given.columns, str) else ",".join(given.columns)
 
 
 def _votes(_what: str, given: Any) -> str | int:

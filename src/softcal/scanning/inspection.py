@@ -15,9 +15,9 @@ import duckdb
 from softcal.exceptions import InputError
 from softcal.scanning.source import (
     MISSING_WORDS,
+    Session,
     Use,
-    connected,
-    naming_the_place,
+    answered,
     opened,
     quoted_text,
 )  # fmt: skip
@@ -116,20 +116,25 @@ class Inspection(NamedTuple):
 
 def inspected(files: Files) -> Inspection:
     """Read files once, and return what their columns hold and could be."""
-    source = opened(files, connected())
+    con = Session()
+    return answered(con, lambda: _inspected(files, con))
+
+
+def _inspected(files: Files, con: Session) -> Inspection:
+    source = opened(files, con)
     names = [name for name in source.names if source.names.count(name) == 1][:MOST_COLUMNS]
-    with naming_the_place(source.place):
-        rows, columns, commas = _profiles(source, names)
-        if commas and files.decimal == ".":
-            return inspected(replace(files, decimal=","))
-        classes = _classes(source, columns)
-        found = _suggestions(source, columns, classes)
+    rows, columns, commas = _profiles(source, names)
+    if commas and files.decimal == ".":
+        return _inspected(replace(files, decimal=","), con)
+    classes = _classes(source, columns)
+    found = _suggestions(source, columns, classes)
     return Inspection(files, source.place, rows, source.names, columns, classes, found)
 
 
 def _profiles(source: Source, names: Sequence[str]) -> tuple[int, list[Profile], bool]:
     """Return the number of rows, the columns, and whether numbers have decimal commas."""
-    uses, asked = [], ["count(*)"]
+    uses: list[Use] = []
+    asked = ["count(*)"]
     kinds = [_kind(source, name) for name in names]
     words = ", ".join(map(quoted_text, MISSING_WORDS))
     for name, kind in zip(names, kinds, strict=True):
@@ -157,8 +162,10 @@ def _profiles(source: Source, names: Sequence[str]) -> tuple[int, list[Profile],
     total, *cells = source.frame(uses).to_native().aggregate(", ".join(asked)).fetchall()[0]
     found = [cells[k : k + 10] for k in range(0, len(cells), 10)]
     typed = bool({*kinds} & {"number", "value"})  # else of a format that has texts only
-    every = zip(names, kinds, found, strict=True)
-    columns = [_profile(*each, total, typed=typed) for each in every]
+    columns = [
+        _profile(name, kind, cells, total, typed=typed)
+        for name, kind, cells in zip(names, kinds, found, strict=True)
+    ]
     return total, columns, any(each[8] for each in found)
 
 

@@ -18,7 +18,7 @@ from softcal.scanning.ballots import (
     matched,
     one_per_item,
 )
-from softcal.scanning.checks import Check
+from softcal.scanning.checks import BROKEN, Check, refuse
 from softcal.scanning.classes import ClassPlan, class_plan
 from softcal.scanning.data import Column, Cut, Data, Files, Long, Model, RawVotes
 from softcal.scanning.ranges import ranges_of
@@ -54,6 +54,14 @@ class ModelRows(NamedTuple):
     m: str | None
 
 
+class Words(NamedTuple):
+    """The texts of labels, in the column word, of which one counts as 1."""
+
+    label: str
+    positive: str
+    rows: Frame
+
+
 class Plan(NamedTuple):
     """What `scan` computes."""
 
@@ -65,7 +73,7 @@ class Plan(NamedTuple):
     of_votes: str | None = None
     classes: ClassPlan | None = None
     ranges: tuple[Ranges, ...] = ()
-    words: Frame | None = None  # the texts of labels, of which one counts as 1
+    words: tuple[Words, ...] = ()
     counted: Counted | None = None
     unmatched: int = 0  # rows that are dropped because their items have no votes
     notes: tuple[str, ...] = ()
@@ -197,13 +205,16 @@ def planned(data: Data, con: Any) -> Plan:
         for k, name in enumerate(models)
     )  # fmt: skip
     first = labels[0]
-    words = None
-    if first.words is not None:
-        words = uses.source.frame(uses.all).select(first.words.alias("word"))
     return Plan(
         data, con, found, first.targets, _label_name(labels), first.of_votes, ranges=ranges,
-        words=words,
+        words=tuple(_words(label, uses) for label in labels if label.words is not None),
     )  # fmt: skip
+
+
+def _words(label: LabelRows, uses: Uses) -> Words:
+    assert label.words is not None  # noqa: S101 - labels are words
+    rows = uses.source.frame(uses.all).select(label.words.alias("word"))
+    return Words(label.name, str(label.positive), rows)
 
 
 def _label_name(labels: Sequence[LabelRows]) -> str:
@@ -337,7 +348,9 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
     assert isinstance(long.column, Column)  # noqa: S101 - not of classes
     sources = _sources(data, long, con)
     models: list[ModelRows] = []
+    words: dict[Any, Words] = {}  # of each source
     ranges: tuple[Ranges, ...] = ()
+    dropped = 0
     for name, (source, chosen) in sources.items():
         uses = Uses(source)
         ranges = ranges or _ranges(data, source)
@@ -355,19 +368,26 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
         if chosen is not None:
             keep = uses.text(str(long.model)) == chosen
         roles = in_roles(uses, columns, every, drop=data.drop_missing, keep=keep)
+        if label.words is not None:
+            words.setdefault(id(source), _words(label, uses))
         if long.item is not None:
-            roles = _one_row_each(roles, long, name)
+            roles = _one_row_each(roles, long, name, drop=data.drop_missing)
         own = tuple(f"y0_{t}" for t in range(len(label.y)))
         voted = label.votes is not None or long.epochs
         models.append(ModelRows(name, roles, "p0", own, "m0" if voted else None))
-    dropped = 0
     if long.item is not None and len(models) > 1 and (data.pairs or long.drop_unmatched):
         models, dropped = _matched_models(models, long)
     return Plan(
         data, con, tuple(models), label.targets, label.name,
         label.name if long.epochs else label.of_votes, ranges=ranges, items=long.item is not None,
-        unmatched=dropped,
+        unmatched=dropped, words=_of_all(words),
     )  # fmt: skip
+
+
+def _of_all(words: Mapping[Any, Words]) -> tuple[Words, ...]:
+    """Return the texts of all sources as one, because a model may never be right."""
+    each = list(words.values())
+    return (each[0]._replace(rows=nw.concat([one.rows for one in each])),) if each else ()
 
 
 def _matched_models(models: list[ModelRows], long: Long) -> tuple[list[ModelRows], int]:
@@ -430,7 +450,7 @@ def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | 
     }
 
 
-def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
+def _one_row_each(roles: Roles, long: Long, model: str, *, drop: bool) -> Roles:
     """Return one row per item: refuse repeated items, or count repetitions as votes."""
     rows = roles.rows
     sizes = rows.group_by("item").agg(nw.len().alias("n"))
@@ -444,6 +464,8 @@ def _one_row_each(roles: Roles, long: Long, model: str) -> Roles:
         raise InputError(message)
     if not long.epochs:
         return roles
+    if counted_and_first(rows.filter(nw.col("status") == BROKEN), ["item"]) is not None:
+        refuse(roles.source, roles.uses, roles.checks, drop=drop)
     counts = rows.filter(nw.col("status") == 0)
     have = rows.collect_schema().names()
     others = [name for name in have if name not in ("item", "y0_0", "status", "m0")]

@@ -113,6 +113,7 @@ class LabelRows(NamedTuple):
     of_votes: str | None = None  # what `about` calls the number of votes
     plain: tuple[str, ...] = ()  # the columns, if values are not converted
     words: nw.Expr | None = None  # the texts, of which one counts as 1
+    positive: str | None = None
 
 
 def label_rows(label: Any, uses: Uses) -> LabelRows:
@@ -153,7 +154,7 @@ def _word_rows(name: str, word: str, uses: Uses) -> LabelRows:
         own = [word, f"{word}.0"]
     check = Check(name, text, (MISSING,), names=True)
     positive = (text == own[0]) | (text == own[-1])
-    return LabelRows(name, [check], (when(positive, 1, 0),), words=text)
+    return LabelRows(name, [check], (when(positive, 1, 0),), words=text, positive=word)
 
 
 def _with_votes(own: LabelRows, votes: str | int, uses: Uses) -> LabelRows:

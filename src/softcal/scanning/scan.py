@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import Coded, Rows
     from softcal.bins import BinsLike
     from softcal.scanning.data import Cut, Data, Days, Label, Long
-    from softcal.scanning.plan import Plan
+    from softcal.scanning.plan import Plan, Words
     from softcal.scanning.stream import Streamed
     from softcal.table.tableset import TableSet
 
@@ -188,9 +188,10 @@ def collect(plan: Plan) -> Scanned:
             roles = model.roles
             refuse(roles.source, roles.uses, roles.checks, drop=data.drop_missing)
     assert streamed is not None  # noqa: S101 - refused otherwise
-    words = _words(plan)
-    tables = _finished(plan, builder, streamed, words)
-    return Scanned(tables, words, plan.notes, getattr(data.y_true, "positive", None))
+    tables = _finished(plan, builder, streamed)
+    words = [_words(each) for each in plan.words]
+    positive = plan.words[0].positive if words else None
+    return Scanned(tables, words[0] if words else {}, plan.notes, positive)
 
 
 def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
@@ -234,21 +235,31 @@ def _firsts(plan: Plan) -> list[int]:
     return list(seen.values())
 
 
-def _words(plan: Plan) -> dict[str, int]:
-    """Return how many rows have each of the most frequent words of labels."""
+def _words(words: Words) -> dict[str, int]:
+    """Return how many rows have each word of labels, most frequent first; raise if none counts as 1.
+
+    The positive word may be misspelled.
+    """
     import narwhals.stable.v2 as nw
 
+    from softcal.scanning.ballots import plain_word
     from softcal.scanning.source import collected
 
-    if plan.words is None:
-        return {}
-    counted = plan.words.group_by("word").agg(nw.len().alias("n"))
-    found = collected(counted.filter(~nw.col("word").is_null())).to_pylist()
-    often = sorted(found, key=lambda each: -each["n"])
-    return {each["word"]: each["n"] for each in often}
+    counted = words.rows.group_by("word").agg(nw.len().alias("n"))
+    rows = collected(counted.filter(~nw.col("word").is_null())).to_pylist()
+    found = {each["word"]: each["n"] for each in sorted(rows, key=lambda each: -each["n"])}
+    if not found or any(words.positive in (word, plain_word(word)) for word in found):
+        return found
+    some = list(found.items())[:_MOST_WORDS]
+    often = ", ".join(f"{word!r} ({count:,})" for word, count in some)
+    message = (
+        f"{words.label} must have the value {words.positive!r:.60}, which counts as 1, in some "
+        f"row: it has it in none.{did_you_mean(words.positive, [*found])} Its values are: {often}."
+    )
+    raise InputError(message)
 
 
-def _finished(plan: Plan, builder: Builder, streamed: Streamed, words: dict[str, int]) -> TableSet:
+def _finished(plan: Plan, builder: Builder, streamed: Streamed) -> TableSet:
     data = plan.data
     rows, dropped = streamed.rows - streamed.dropped, streamed.dropped + plan.unmatched
     if not rows and streamed.dropped:
@@ -257,8 +268,6 @@ def _finished(plan: Plan, builder: Builder, streamed: Streamed, words: dict[str,
             "nothing to measure. Name other columns, or impute the values first."
         )
         raise InputError(message)
-    if rows:
-        _refuse_unseen(plan, words)
     bounds = plan.targets == ("low", "high")
     tables = builder.finish(
         plan.label, plan.targets, weight=data.sample_weight, votes=plan.of_votes, date=data.date,
@@ -277,22 +286,6 @@ def _finished(plan: Plan, builder: Builder, streamed: Streamed, words: dict[str,
     drops = data.drop_missing or any(unmatched)
     about = tables.about._replace(rows_dropped=dropped if drops else None)
     return replace(tables, about=about)
-
-
-def _refuse_unseen(plan: Plan, words: Mapping[str, int]) -> None:
-    """Raise if no row has the positive label, which may be misspelled."""
-    from softcal.scanning.ballots import plain_word
-
-    positive = getattr(plan.data.y_true, "positive", None)
-    if plan.words is None or any(positive in (word, plain_word(word)) for word in words):
-        return
-    some = dict(list(words.items())[:_MOST_WORDS])
-    often = ", ".join(f"{word!r} ({count:,})" for word, count in some.items())
-    message = (
-        f"{plan.label} must have the value {positive!r:.60}, which counts as 1, in some row: it "
-        f"has it in none.{did_you_mean(str(positive), [*words])} Its values are: {often}."
-    )
-    raise InputError(message)
 
 
 def _unlikely_scales(plan: Plan) -> Iterator[str]:

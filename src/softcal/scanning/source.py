@@ -566,7 +566,7 @@ class Session:
             config={"autoinstall_known_extensions": False, "temp_directory": folder}
         )
         for setting in ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
-                        "memory_limit = '2GB'", "python_enable_replacements = false"):  # fmt: skip
+                        "memory_limit = '500MB'", "python_enable_replacements = false"):  # fmt: skip
             self._con.execute(f"SET {setting}").fetchall()
 
     def __getattr__(self, name: str) -> Any:

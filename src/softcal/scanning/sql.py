@@ -106,14 +106,14 @@ def sql_query(
     0.25
     """
     from softcal.scanning.plan import planned
-    from softcal.scanning.source import connected
+    from softcal.scanning.source import Session
 
     if dialect not in get_args(Dialect):
         message = f"dialect must be one of {', '.join(get_args(Dialect))}: got {dialect!r:.60}."
         raise InputError(message)
     data = Data.of(None, y_true=y_true, y_prob=y_prob, by=by, sample_weight=sample_weight)
     _refuse_other_data(data)
-    con = connected()
+    con = Session()
     try:
         source = _Elsewhere(con)
         plan = planned(data.with_(source=source), con)
@@ -163,7 +163,7 @@ def _summable(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 def _named(plan: Plan, k: int, t: int, query: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """Return the result of a model and target with the columns that `tables_from_query` reads."""
     label = plan.data.y_true
-    word = None if plan.words is None else getattr(label, "positive", None)
+    word = plan.words[0].positive if plan.words else None
     texts = (
         plan.label, getattr(label, "high", None), word, plan.data.sample_weight, plan.of_votes,
         plan.models[k].name, plan.targets[t],

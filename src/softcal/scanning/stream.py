@@ -112,7 +112,7 @@ def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]
         yield {m.name: rows_of_model(here, plan, m) for m in plan.models}, groups
     else:
         return
-    roles = first.roles  # logits may be infinite, where their probabilities are valid
+    roles = plan.models[0].roles  # logits may be infinite, where their probabilities are valid
     refuse(roles.source, roles.uses, roles.checks, drop=plan.data.drop_missing)
 
 
