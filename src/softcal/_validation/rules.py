@@ -115,8 +115,11 @@ def is_bad_vote(m: _Values) -> Marks:
 
 
 def _floor(values: Any) -> Any:
-    """Round down: an array, or an expression of a data frame."""
-    return np.floor(values) if isinstance(values, np.ndarray) else values.floor()
+    """Round down: an array, or an expression of a data frame, of numbers of 0 or more.
+
+    For expressions without `floor`, with which Spark refuses numbers beyond 64-bit integers.
+    """
+    return np.floor(values) if isinstance(values, np.ndarray) else values - values % 1
 
 
 HALF_STEP = 0.005 + 1e-9

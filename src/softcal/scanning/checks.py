@@ -127,7 +127,7 @@ def _spread(rows: Frame, check: Check) -> Spread:
     x = check.value
     known = nw.when(~(x.is_null() | x.is_nan())).then(x)
     other = nw.when((x == 1) | (x == -1)).then(nw.lit(0)).otherwise(nw.lit(1))
-    part = nw.when(x == x.floor()).then(nw.lit(0)).otherwise(nw.lit(1))
+    part = nw.when(x % 1 == 0).then(nw.lit(0)).otherwise(nw.lit(1))
     found = collected(
         rows.select(
             known.min().alias("low"),

@@ -208,7 +208,8 @@ def _values(
     lists = uses.value(name)
     length = Check(name, lists.list.len().cast(nw.Float64), (MISSING, length_rule(size)))
     fits = lists.list.len() == size
-    found = [nw.when(fits).then(lists.list.get(c).cast(nw.Float64)) for c in range(size)]
+    fitting = nw.when(fits).then(lists)  # first, because Polars refuses a place after the end
+    found = [fitting.list.get(c).cast(nw.Float64) for c in range(size)]
     # A list of another length has a rule of its own.
     checks = [Check(f"values of {name}", when(fits, x, 0.5), rules) for x in found]
     return found, [length, *checks]

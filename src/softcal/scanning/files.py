@@ -348,7 +348,8 @@ def _parquet(path: Any, _form: Format, _how: Files, con: Any) -> tuple[list[str]
         schema = pq.read_schema(file)
     if is_saved_schema(schema):
         refuse_set(path)
-    scan = Scan(con, "*", "read_parquet", "", schema.remove_metadata(), (_address(path, con),))
+    plain = ", hive_partitioning = false"  # else a folder named a=1 adds a column
+    scan = Scan(con, "*", "read_parquet", plain, schema.remove_metadata(), (_address(path, con),))
     return schema.names, _part(scan, schema.names, _columns(scan()), path)
 
 

@@ -98,6 +98,13 @@ class Queries:
     def _values(self, table: Any, block: str) -> Any:
         return np.array([numbers(table[name]) for name in BLOCKS[block].sums], dtype=np.float64)
 
+    def misses_groups(self) -> bool:
+        """Return whether a row has no group, which the kernel does not see."""
+        if self._plan.models[0].roles.plain is None:
+            return False
+        rows = self._plan.models[0].roles.rows.select("group")
+        return bool(collected(rows.filter(nw.col("group").is_null()).head(1)).num_rows)
+
     def groups(self) -> None:
         """Add the sums of groups."""
         plan = self._plan

@@ -56,6 +56,14 @@ class Uses:
             self.all.append(use)
         return self.all.index(use)
 
+    def single(self, name: str) -> nw.Expr:
+        """Return a column of single values as it is."""
+        found = self.value(name)
+        if self.source.kind(name) == "list":
+            message = f"{name} must hold single values: in {self.source.place} it holds lists."
+            raise InputTypeError(message)
+        return found
+
     def value(self, name: str) -> nw.Expr:
         """Return a column as it is."""
         self.source.refuse_unknown(name)
@@ -64,7 +72,7 @@ class Uses:
 
     def text(self, name: str) -> nw.Expr:
         """Return a column as text."""
-        found = self.value(name)
+        found = self.single(name)
         return found if self.source.kind(name) == "text" else found.cast(nw.String)
 
     def number(self, name: str, *, percent: bool = False, what: str = "real numbers") -> nw.Expr:
@@ -164,7 +172,7 @@ def _with_votes(own: LabelRows, votes: str | int, uses: Uses) -> LabelRows:
 def misfit_check(name: str, y: nw.Expr, votes: str | int, m: nw.Expr) -> Check:
     """Return the check that shares are whole numbers of the stated votes."""
     number = y * m
-    off = number - (number + 0.5).floor()
+    off = (number + 0.5) % 1 - 0.5  # without `floor`, which Spark refuses for infinity
     value = when(off < 0, -off, off) - HALF_STEP * m - when(m == 1, 1, 0)
     return Check(f"{name} times {votes}", value, (MISFIT,), raw=y, shown=f"is {{}} times {votes}")
 
@@ -186,8 +194,8 @@ def _bound_rows(low: str, high: str, scale: Scale, uses: Uses) -> LabelRows:
     (first, one), (second, two) = ends
     checks = [first] if low == high else [first, second]
     checks.append(Check(low, one - two, (rule,), raw=first.value, shown=f"is {{}}, above {high}"))
-    plain = (low, high) if scale == "probability" else ()
-    return LabelRows(f"{low} to {high}", checks, (one, two), targets=BOUNDS, plain=plain)
+    # Not plain, because the kernel does not compare the ends.
+    return LabelRows(f"{low} to {high}", checks, (one, two), targets=BOUNDS)
 
 
 def segment_columns(by: Sequence[Segment], uses: Uses, ranges: Sequence[Ranges]) -> list[nw.Expr]:
@@ -200,13 +208,13 @@ def segment_columns(by: Sequence[Segment], uses: Uses, ranges: Sequence[Ranges])
         elif isinstance(each, Days):
             found.append(_days(each.column, uses))
         else:
-            found.append(uses.value(each))
+            found.append(uses.single(each))
     return found
 
 
 def _days(name: str, uses: Uses) -> nw.Expr:
     """Return a column of times by day, so that few values are left to convert."""
-    found = uses.value(name)
+    found = uses.single(name)
     return found.dt.truncate("1d") if uses.source.is_time(name) else found
 
 
@@ -261,6 +269,6 @@ def common_columns(
         if isinstance(each, Days):
             checks.append(Check(each.column, columns[f"by_{k}"], (MISSING,), names=True))
     if data.groups is not None:
-        columns["group"] = uses.value(data.groups)
+        columns["group"] = uses.single(data.groups)
         checks.append(Check(data.groups, columns["group"], (MISSING,), names=True))
     return columns, checks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from softcal._display import did_you_mean, keyword
 from softcal._optional import naming_the_extra
-from softcal._validation.inputs import Names, refuse_zeros, unlikely_scale
+from softcal._validation.inputs import Names, unlikely_scale
 from softcal.exceptions import InputError, warn
 from softcal.table.build import Builder
 from softcal.table.reliability import warn_if_hard
@@ -217,6 +217,8 @@ def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
     if streamed is None:
         return None
     if plan.data.groups is not None:
+        if queries.misses_groups():
+            return None
         queries.groups()
     if plan.pair_grid is not None:
         queries.pairs()
@@ -272,8 +274,6 @@ def _finished(plan: Plan, builder: Builder, streamed: Streamed) -> TableSet:
         label_high=data.y_true.high if bounds else None,  # type: ignore[union-attr]
         ordered=plan.classes is not None and plan.classes.ordered,
     )  # fmt: skip
-    if rows and not tables.n:
-        refuse_zeros(str(data.sample_weight), rows)
     if tables.n:
         for note in _unlikely_scales(plan):
             warn(note)

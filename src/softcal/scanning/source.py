@@ -163,6 +163,7 @@ class Here(Source):
         """Return what a column holds."""
         found = str(self._types[name])
         if found.endswith("]"):
+            self._refuse_other_lists(name, found)
             return "list"
         if found.startswith(("VARCHAR", "ENUM")):
             return "text"
@@ -173,6 +174,14 @@ class Here(Source):
             message = f"{name} must hold single values: in {self.place} it holds {found:.100}."
             raise InputTypeError(message)
         return "number" if is_number or found == '"NULL"' else "value"
+
+    def _refuse_other_lists(self, name: str, found: str) -> None:
+        if found.startswith(("VARCHAR", "STRUCT", "DATE", "TIME")) or found.count("[") > 1:
+            message = (
+                f"{name} must hold single values, or lists of numbers, one per class: in "
+                f"{self.place} it holds {found:.60}."
+            )
+            raise InputTypeError(message)
 
     def is_time(self, name: str) -> bool:
         """Return whether a column holds times."""
@@ -419,7 +428,13 @@ def opened(source: Any, con: Session) -> Source:
         return con.opened[key]
     if isinstance(source, Mapping):
         source = _table_of(source)
-    frame = nw.from_native(source, pass_through=True)
+    try:
+        frame = nw.from_native(source, pass_through=True)
+        if isinstance(frame, nw.DataFrame | nw.LazyFrame):
+            frame.collect_schema()
+    except nw.exceptions.DuplicateError as error:
+        message = f"the column names of the frame must differ: {' '.join(str(error).split())}"
+        raise InputError(message) from error
     if isinstance(frame, nw.LazyFrame):
         return Engine(frame)
     if isinstance(frame, nw.DataFrame):
