@@ -569,13 +569,15 @@ class Session:
         self.opened: dict[str, Source] = {}
         folder = tempfile.mkdtemp(prefix="softcal-duckdb-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._con = duckdb.connect(
-            config={
-                "autoinstall_known_extensions": False, "temp_directory": folder,
-                "memory_limit": "800MB", "streaming_buffer_size": "32MB",
-                "perfect_ht_threshold": 17, "python_enable_replacements": False,
-            }
-        )  # fmt: skip
+        whole = {
+            "autoinstall_known_extensions": False, "temp_directory": folder,
+            "memory_limit": "800MB",
+        }  # fmt: skip
+        own = ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
+               "python_enable_replacements = false")  # fmt: skip
+        self._con = duckdb.connect(config=whole)
+        for setting in own:
+            self._con.execute(f"SET {setting}").fetchall()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._con, name)
