@@ -18,7 +18,7 @@ from pyarrow import csv
 
 import softcal as sc
 from softcal import cli
-from softcal.sources.class_columns import class_columns, names_of_columns
+from softcal.scanning.patterns import class_columns
 
 CLASSES = ["cat", "dog", "fox"]
 VOTES = ("--vote-columns", "votes_*")
@@ -285,13 +285,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         assert message in result.stderr
 
 
-def test_column_names_are_read_without_the_rows(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
-    path.write_text('\ufeffa,"b,c"\n1\n')
-    assert names_of_columns(path) == ["a", "b,c"]
-    path.write_text("")
-    with pytest.raises(sc.InputError, match="Empty CSV file"):
-        names_of_columns(path)
+def test_a_pattern_names_the_classes() -> None:
     assert class_columns("p*", ["p", "p1", "p2"]).classes == ("1", "2")
 
 

@@ -264,9 +264,9 @@ def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]
 def test_missing_extra_names_what_to_install() -> None:
     score = ("score", DATA, "--label", "soft_malignant", "--pred", FOREST)
     for libraries, result in (
-        ("typer rich pyarrow", without("typer")),
-        ("typer rich pyarrow", without("rich")),
-        ("narwhals pyarrow", without("pyarrow", *score)),
+        ("typer rich narwhals duckdb pyarrow", without("typer")),
+        ("typer rich narwhals duckdb pyarrow", without("rich")),
+        ("narwhals duckdb pyarrow", without("pyarrow", *score)),
     ):
         assert result.returncode == 2
         assert result.stderr.endswith(f"pip install {libraries}\n")
