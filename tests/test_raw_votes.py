@@ -121,7 +121,7 @@ def test_every_command_that_reads_rows_takes_votes(folder: Path) -> None:
             expected = platt.to_dict()["parameters"][part]
             assert found["calibrator"]["parameters"][part] == pytest.approx(expected, rel=1e-9)
     said = softcal_here("recalibrate", *source, "--raters", "-o", cal).stderr
-    assert "--raters is for scores and comparisons" in said
+    assert "No such option: --raters" in said
 
 
 def test_plan_of_new_raters_equals_python(folder: Path) -> None:
@@ -297,12 +297,12 @@ def test_kinds_without_votes_on_the_items_left_are_absent(
 
 BAD_KINDS: list[tuple[pd.DataFrame, tuple[str, ...], str]] = [
     (KINDS.assign(side=KINDS["side"].where(KINDS.index != 7, "up")), (),
-     "side must be the same in all votes of a worker: 1 of 15 workers have several values, the "),
+     "side must be the same in all votes of a rater: 1 of 15 raters have several values, the "),
     (KINDS.assign(side=KINDS["side"].where(KINDS.index != 7)), (),
-     "side must have no missing values: it is missing in 1 of"),
-    (KINDS, ("--weight", "w"), "--weight cannot be combined with --by-rater."),
-    (KINDS, ("--group", "kind"), "--group cannot be combined with --by-rater."),
-    (KINDS, ("--aggregate", "dawid-skene"), "--aggregate dawid-skene cannot be combined with --by-rater."),
+     "side must have no missing values: 1 of 306"),
+    (KINDS, ("--weight", "w"), "weights cannot be combined with kinds of raters"),
+    (KINDS, ("--group", "kind"), "--raters cannot be combined with groups"),
+    (KINDS, ("--aggregate", "dawid-skene"), "raters need vote shares"),
 ]  # fmt: skip
 
 
@@ -367,11 +367,11 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: scanned(votes=pd.concat([VOTES, VOTES.iloc[:1]])),
      "each who must have one vote on an item: 1 have more, the first is 'w.* on q.id 'q"),
     (lambda: scanned(votes=VOTES.assign(who=VOTES["who"].where(VOTES["who"] != "w3"))),
-     "who must have no missing values: it is missing in .* votes, .* pass drop_missing=True"),
-    (lambda: scanned(votes=VOTES.iloc[:0]), "the votes have no rows"),
+     r"who must have no missing values: 30 of 306 .* pass drop_missing=True"),
+    (lambda: scanned(votes=VOTES.iloc[:0]), "there are no votes"),
     (lambda: scanned(_numbers(PREDS, float), _numbers(VOTES, int)),
      "Items look like '0.0' in the predictions and like '.*' in the votes: make them equal"),
-    (lambda: scanned(PREDS.assign(**{"q.id": "x"}), drop_unmatched=True),
+    (lambda: scanned(PREDS.assign(**{"q.id": "x" + PREDS["q.id"]}), drop_unmatched=True),
      "120 of 120 rows of predictions have no votes.* Name the column of items that both sources share"),
     (lambda: scanned(pd.concat([PREDS, PREDS.iloc[:2]])),
      "each q.id must have one prediction: 2 have more, the first is 'q[01]'"),
@@ -452,7 +452,7 @@ def test_vote_counts_with_one_prediction_become_shares(folder: Path) -> None:
 
 BAD_COUNTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"positive": "ja"}, {}, "positive must be one of the columns of counts: got 'ja'. These are"),
-    ({"columns": ["no", "p"]}, {}, "label and prediction must be different columns: both are"),
+    ({"columns": ["no", "p"]}, {}, "p must be whole numbers of 0 or more: 2 of 2"),
     ({}, {"no": [0.5, 1.0]}, "no must be whole numbers of 0 or more: 1 of 2"),
     ({}, {"no": [0, 1], "yes": [0, 1]}, "must have one vote or more: 1 of 2 have none"),
     ({}, {"no": [None, 1]}, "no must have no missing values: 1 of 2"),
@@ -474,18 +474,21 @@ CONTRADICTIONS = [
     (("--vote", "answer", "--item", "q.id", "--raters"), "pass --worker COL"),
     (
         ("--vote", "answer", "--item", "q.id", "--label", "p2"),
-        "--label cannot be combined with --vote",
+        "stated twice, by --label and --vote",
     ),
     (("--label", "p2", "--raters"), "--raters needs raw votes: pass --vote COL"),
-    (("--label", "p2", "--item", "q.id"), "--item needs raw votes: pass --vote COL"),
+    (
+        ("--label", "p2", "--item", "q.id"),
+        "--item needs raw votes or models in rows: pass --vote COL",
+    ),
     (("--label", "p2", "--by-rater", "kind"), "--by-rater needs raw votes: pass --vote COL"),
     (
         ("--vote", "no", "--item", "q.id", "--by-rater", "kind"),
-        "pass --worker COL, the column of who voted, with --by-rater.",
+        "pass --worker COL, the column of who voted.",
     ),
     (
         ("--vote-columns", "no,yes", "--label", "p2"),
-        "--label cannot be combined with --vote-columns",
+        "stated twice, by --label and --vote-columns",
     ),
 ]
 
@@ -499,8 +502,8 @@ def test_contradicting_vote_options_are_refused(
 
 def test_votes_that_are_all_missing_are_refused() -> None:
     rows = pd.DataFrame({"i": ["a"], "p": [0.5], "v": [None]})
+    label = sc.RawVotes("v", item="i", positive="yes")
     with pytest.raises(sc.InputError, match="there are no votes"):
-        label = sc.RawVotes("v", item="i", positive="yes")
         sc.scan(rows, y_true=label, y_prob="p", drop_missing=True)
 
 
