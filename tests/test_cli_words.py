@@ -135,13 +135,13 @@ def test_text_values_get_a_hint_about_conversion(
 
 
 @pytest.mark.parametrize("source", ["s3://bucket/x.csv", "s3://bucket/*.csv", "https://x.org/a"])
-def test_remote_paths_are_refused(capsys: pytest.CaptureFixture[str], source: str) -> None:
-    with pytest.raises(sc.InputError, match="only files of this machine") as caught:
+def test_remote_paths_need_extra_packages(capsys: pytest.CaptureFixture[str], source: str) -> None:
+    with pytest.raises(sc.InputError, match="files of other machines") as caught:
         sc.scan(source, y_true="y", y_prob="p")
     assert source in str(caught.value)
     classes = ("--label-columns", "a,b", "--pred-columns", "c,d")
     for options in (FOREST, classes):
-        assert f"cannot read {source}: only" in refused(capsys, "score", source, *options)
+        assert f"cannot read {source}: files of other machines" in refused(capsys, "score", source, *options)
 
 
 # Options that change nothing

@@ -12,7 +12,6 @@ import os
 import random
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +26,13 @@ from softcal.scanning.data import Files
 from softcal.scanning.source import (
     AT,
     ROW_BITS,
+    Session,
     Use,
     answered,
     batches,
     collected,
-    connected,
     opened,
 )
-from test_csv_quotes import UNCLOSED, _by_csv, _by_pandas, _file
 from workbooks import write_workbook
 
 if TYPE_CHECKING:
@@ -42,12 +40,12 @@ if TYPE_CHECKING:
 
 
 def source_of(paths: Any, **options: Any) -> Any:
-    return opened(Files(paths, **options), connected())
+    return opened(Files(paths, **options), Session())
 
 
 def ask(source: Any, uses: list[Use], *, numbered: bool = False) -> dict[str, list[Any]]:
     rows = source.numbered if numbered else source.frame
-    found = answered(source, lambda: collected(rows(uses)))
+    found = answered(source.con, lambda: collected(rows(uses)))
     return (found.sort_by(AT) if numbered else found).to_pydict()
 
 
@@ -226,35 +224,6 @@ def test_columns_may_have_any_name(names: list[str]) -> None:
     assert found == {name: [k] * 3 for name, k in row.items()}
 
 
-def test_nothing_is_accepted_that_csv_and_pandas_refuse(tmp_path: Path) -> None:
-    path, seen = tmp_path / "x.csv", Counter[str]()
-    for seed in range(240):
-        text = _file(seed)
-        path.write_bytes(b"y,p,s" + (b"\n", b"\r\n", b"\r")[seed % 3] + text.encode())
-        theirs = [_by_csv(text), _by_pandas(text)]
-        try:
-            found = values(path, "y", "p", "s")
-        except sc.InputError as error:
-            assert "\n" not in str(error)  # noqa: PT017
-            assert theirs[0] is None, text
-            seen["refused"] += 1
-            continue
-        ours = Counter(
-            zip(*([cell or "" for cell in column] for column in found.values()), strict=True)
-        )
-        assert theirs != [None, None], text
-        assert theirs[0] in (None, ours), text
-        seen["accepted"] += 1
-    assert min(seen.values()) > 40
-
-
-@pytest.mark.parametrize(("content", "line"), [case for case in UNCLOSED if len(case[0]) < 10**6])
-def test_unclosed_quote_is_refused_with_its_line(tmp_path: Path, content: bytes, line: int) -> None:
-    (tmp_path / "x.csv").write_bytes(content)
-    with pytest.raises(sc.InputError, match=f"x.csv: a cell that opens.* in line {line} does not"):
-        values(tmp_path / "x.csv", "y", "p")
-
-
 def test_blank_line_of_one_column_is_not_a_row(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text('p\n0.5\n\n""\n1\n')
     assert values(tmp_path / "x.csv", "p") == {"p": ["0.5", None, "1"]}
@@ -299,10 +268,10 @@ def test_error_in_a_stream_of_batches_is_explained(tmp_path: Path) -> None:
         return sum(batch.num_rows for batch in batches(source.frame([Use("y", "number")]), 1 << 16))
 
     with pytest.raises(sc.InputError, match="row 300001 has 1 cell"):
-        answered(source, rows)
+        answered(source.con, rows)
     path.write_text("y,p\n" + "1,2\n" * 300_000 + "1,2\r\n")
     source = source_of(path)
-    assert answered(source, rows) == 300_001
+    assert answered(source.con, rows) == 300_001
 
 
 # Refusals: the rule, the file, the place, and the remedy

@@ -325,8 +325,8 @@ def known_rule(classes: Sequence[str]) -> Rule:
         lambda numbers: numbers < 0,
         "values are not",
         lambda _name, _spread: (
-            "Pass the names that this column uses as classes= (--classes), in the order of the "
-            "prediction columns; or omit those rows."
+            f"Pass the names that this column uses, in the order of the prediction columns, as "
+            f"{keyword('classes')}; or omit those rows."
         ),
     )
 
@@ -393,7 +393,7 @@ def refuse_bad_level(level: float) -> None:
 
 DROPPED = MISSING._replace(
     remedy=lambda _name, _spread: (
-        f"Impute them first, or pass {keyword('drop_missing', True)} to leave those rows out."  # noqa: FBT003
+        f"Impute them first, or pass {keyword('drop_missing')} to leave those rows out."
     )
 )
 """The rule for missing values in columns of a source."""
@@ -415,7 +415,7 @@ def scaled_rules(rules: tuple[Rule, ...], given: Scale, keyword_: str) -> tuple[
             if spread.low >= 0 and spread.high <= 1:
                 return f"If these are probabilities, leave out {keyword(keyword_, given)}."
             return other_scales(name, spread, keyword_)
-        hint = _what_labels_may_be if keyword_ == "label_scale" else _what_they_may_be
+        hint = _what_labels_may_be if keyword_.endswith("label_scale") else _what_they_may_be
         return hint(name, spread, keyword_)
 
     rule = {"percent": PERCENT, "logprob": LOGPROB}.get(given, outside)

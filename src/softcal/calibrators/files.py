@@ -162,7 +162,7 @@ def _hint(job: _Job) -> str:
     """Return a hint at options for scales and missing values, if none is given."""
     if job.calibrator.takes_logits or job.scale != "probability" or job.drop_missing:
         return ""
-    scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing", True)  # noqa: FBT003
+    scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing")
     return f" For another scale, pass {scale}, logit, or logprob; {drop} drops rows."
 
 
@@ -285,7 +285,7 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int, job: _Job) -> 
         if number is None and not cells[k].strip():
             message = (
                 f"{name} must have no missing values: it is missing in row {done + row + 1}. "
-                f"Impute it first, or pass {keyword('drop_missing', True)} to leave such rows out."  # noqa: FBT003
+                f"Impute it first, or pass {keyword('drop_missing')} to leave such rows out."
             )
             raise InputError(message)
         if number is None:

@@ -117,13 +117,12 @@ def _message_of(error: TyperException) -> str:
     if ctx is None or not error.message.startswith("No such option"):
         return error.format_message()
     own = [name for param in ctx.command.params for name in param.opts]
-    asked = did_you_mean(str(option), own)
-    if not asked:
-        group: Any = typer.main.get_command(app_of())
-        having = [
-            name
-            for name, command in group.commands.items()
-            if any(option in param.opts for param in command.params)
-        ]
-        asked = f" These commands have it: {', '.join(having)}." if having else ""
-    return f"{error.message}.{asked}"
+    group: Any = typer.main.get_command(app_of())
+    having = [
+        name
+        for name, command in group.commands.items()
+        if any(option in param.opts for param in command.params)
+    ]
+    if having:
+        return f"{error.message}. These commands have it: {', '.join(having)}."
+    return f"{error.message}.{did_you_mean(str(option), own)}"

@@ -55,6 +55,9 @@ def compare(
     from softcal.table.joint import refuse_many_bins
 
     how.refuse_contradictions()
+    if how.is_long and how.item is None:
+        message = "models in rows are compared by item: pass --item COL."
+        raise InputError(message)
     if len(how.models or ("", "")) < 2 and not how.is_long:
         option = "--pred-columns" if how.many else "--pred"
         message = f"a comparison needs two models: pass {option} two or more times."

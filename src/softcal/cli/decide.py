@@ -88,7 +88,7 @@ def decide(
 
     tables = load_tables(data, how, bins=bins, look=look)
     refuse_other_tables(tables, at)
-    source = basis(tables, None if bins is None else sample)
+    source = basis(tables, None if bins is None or how.is_long else sample)
 
     def benefits(thresholds: FloatArray) -> dict[str, NetBenefit]:
         return {

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 import typer
 from typer.exceptions import TyperException
 
-from softcal._display import did_you_mean
-from softcal.cli.options import as_files, column_option, given, note, show_all
+from softcal._display import ARGUMENTS, did_you_mean
+from softcal.cli.options import as_files, column_option, note, show_all
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -264,49 +264,66 @@ class Described(NamedTuple):
             "--vote": self.vote or self.votes_file,
         }  # fmt: skip
         stated = [option for option, value in labels.items() if value is not None]
-        if len(stated) > 1:
-            message = f"the label is stated twice, by {' and '.join(stated)}: leave one out."
-            raise InputError(message)
-        self._refuse_needless()
-        if self.many and self.pred:
-            message = "--pred is for one probability per row: leave it out with many classes."
-            raise InputError(message)
-        for name in (*(self.pred_columns or ()), *(self.pred or ())):
-            if [*(self.pred_columns or ()), *(self.pred or ())].count(name) > 1:
-                message = f"each model must be named once: {name!r} is given twice."
+        models = [*(self.pred_columns or ()), *(self.pred or ())]
+        twice = [name for name in models if models.count(name) > 1]
+        problems = [
+            (len(stated) > 1,
+             f"the label is stated twice, by {' and '.join(stated)}: leave one out."),
+            (self.many and self.pred,
+             "--pred is for one probability per row: leave it out with many classes."),
+            (twice, f"each model must be named once: {''.join(twice[:1])!r} is given twice."),
+            (self.model is not None and self.model_per_file,
+             "pass --model or --model-per-file, not both."),
+            (self.is_long and len(self.pred or ()) > 1,
+             "rows of one item and model have one column of predictions: pass --pred once."),
+            (self.is_long and (self.many or self.raw_votes),
+             "models in rows have one prediction and one label per row: leave --model and "
+             "--model-per-file out with raw votes or many classes."),
+            (self.bounds and None in (self.label_low, self.label_high),
+             "pass both ends of the labels: --label-low COL and --label-high COL."),
+        ]  # fmt: skip
+        for problem, message in problems:
+            if problem:
                 raise InputError(message)
+        self._refuse_needless()
 
     def _refuse_needless(self) -> None:
         """Raise for options that need another one."""
-        votes = {
+        by_rater = {"--raters": self.raters, "--by-rater": self.by_rater,
+                    "--aggregate": self.aggregate is not Aggregate.SHARES}  # fmt: skip
+        votes = by_rater | {
             "--worker": self.worker, "--allow-repeated": self.allow_repeated,
-            "--raters": self.raters, "--by-rater": self.by_rater,
-            "--aggregate": self.aggregate is not Aggregate.SHARES,
         }  # fmt: skip
+        saved = not self.labeled
+        one = self.label is not None and not self.many
+        of_words = (one and self.votes is None) or (self.raw_votes and not self.many)
+        of_numbers = bool(self.label or self.bounds or self.label_columns) and not self.positive
+        raw = {"--votes-file": self.votes_file, "--vote": self.vote}
         rules: list[tuple[dict[str, Any], Any, str]] = [
             (votes, self.raw_votes, "raw votes: pass --vote COL"),
+            (by_rater, self.worker is not None, "the rater of each vote: pass --worker COL"),
+            (raw, self.item is not None, "the item of each vote: pass --item COL"),
+            (raw, self.vote is not None, "the column of votes: pass --vote COL"),
             ({"--item": self.item, "--drop-unmatched": self.drop_unmatched},
              self.raw_votes or self.is_long,
              "raw votes or models in rows: pass --vote COL or --model COL"),
-            ({"--ordered": self.ordered, "--classes": self.classes}, self.many,
-             "many classes: pass --pred-columns COLS"),
+            ({"--classes": self.classes}, self.many, "many classes: pass --pred-columns COLS"),
+            ({"--ordered": self.ordered}, self.many and not self.raw_votes,
+             "many classes that are not raw votes: pass --pred-columns COLS"),
             ({"--epochs": self.epochs}, self.is_long, "models in rows: pass --model COL"),
-            ({"--votes": self.votes}, self.label is not None or self.label_columns is not None
-             or not self.labeled, "a label that is a share of votes: pass --label COL"),
+            ({"--epochs": self.epochs}, self.item is not None, "items: pass --item COL"),
+            ({"--votes": self.votes}, self.label or self.label_columns or saved,
+             "a label that is a share of votes: pass --label COL"),
+            ({"--positive": self.positive}, of_words or self.counts_beside or saved,
+             "one label in words, one vote, or counts of votes per row"),
+            ({"--label-scale": self.label_scale is not Scale.PROBABILITY}, of_numbers or saved,
+             "labels that are numbers: pass --label COL"),
         ]  # fmt: skip
         for options, there, needs in rules:
             for option, value in options.items():
                 if value and not there:
                     message = f"{option} needs {needs}, or leave it out."
                     raise InputError(message)
-        if self.raw_votes:
-            given(self.item, "pass --item COL, the column of the item of each vote.")
-            given(self.vote, "pass --vote COL, the column of the votes.")
-            if self.raters or self.by_rater or self.aggregate is not Aggregate.SHARES:
-                given(self.worker, "pass --worker COL, the column of who voted.")
-        if self.bounds and None in (self.label_low, self.label_high):
-            message = "pass both ends of the labels: --label-low COL and --label-high COL."
-            raise InputError(message)
 
     @property
     def is_long(self) -> bool:
@@ -371,18 +388,10 @@ class Described(NamedTuple):
 
         scale: Any = self.pred_scale.value
         if self.many or (self.raw_votes and self.pred_columns):
-            specs = self.pred_columns or []
-            models = {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
-            if self.is_long:  # which `scan` refuses
-                return Long(models[specs[0]], self.model, self.item, self.epochs)
-            return models
+            specs = self.pred_columns or ()
+            return {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
         preds = self.pred or []
         if self.is_long:
-            if len(preds) > 1:
-                message = (
-                    "rows of one item and model have one column of predictions: pass --pred once."
-                )
-                raise InputError(message)
             return Long(
                 Column(preds[0], scale), self.model, self.item, self.epochs, self.drop_unmatched
             )
@@ -431,6 +440,7 @@ _ONE_LABEL = (
 
 BOUNDS, RATERS = ("label_low", "label_high"), ("raters", "by_rater")
 CLASSES = ("label_columns", "pred_columns", "classes", "ordered")
+IN_ROWS = ("model", "model_per_file", "epochs")
 """Options that some commands do not have."""
 
 
@@ -510,7 +520,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 def _cast(param: Any, ctx: Any, place: str, value: Any, beside: Path | None) -> Any:
     """Return a value of a TOML file as the type of its option; paths are relative to the file."""
     several = getattr(param, "multiple", False) or param.nargs == -1
-    each = value if several and isinstance(value, list) else [value]
+    each = value if isinstance(value, list) and (several or len(value) == 1) else [value]
     is_flag = getattr(param, "is_flag", False)
     if not all(isinstance(one, bool if is_flag else str) for one in each):
         wanted = "true or false" if is_flag else "a text" + " or a list of texts" * several
@@ -578,22 +588,27 @@ def _is_hidden(option: inspect.Parameter) -> bool:
     return bool(option.annotation.__metadata__[0].hidden)
 
 
-_KEYWORD = re.compile(r"\b(" + "|".join(Described._fields) + r')=("(?:[^"\\]|\\.)*"|True\b)')
+_VALUE = r'("(?:[^"\\]|\\.)*"|True\b)'
+_OPTIONS = [key.rpartition(":")[2] for key in ARGUMENTS] + list(Described._fields)
+_FORMS = [re.escape(form).replace(r"\{\}", _VALUE) for form in ARGUMENTS.values()]
+_FORMS += [rf"\b{field}={_VALUE}" for field in Described._fields]
+_KEYWORD = re.compile("|".join(f"(?P<o{k}>{form})" for k, form in enumerate(_FORMS)))
 
 
 def as_options(message: str) -> str:
-    r"""Replace the keywords in a message by options of the command line.
+    r"""Replace the arguments in a message by options of the command line.
 
-    >>> as_options('Pass sep=";", or drop_missing=True.')
+    >>> as_options('Pass Files(..., sep=";"), or drop_missing=True.')
     "Pass --sep ';', or --drop-missing."
     """
 
     def option(found: re.Match[str]) -> str:
-        name = option_of(found[1])
-        if found[2] == "True":
+        name = option_of(_OPTIONS[int(str(found.lastgroup)[1:])])
+        text = next(filter(None, found.groups()[int(found.lastindex or 0) :]), "True")
+        if text == "True":
             return name
         try:
-            value = json.loads(found[2])
+            value = json.loads(text)
         except ValueError:  # not a keyword of ours, but part of a name
             return found[0]
         # Quoted even if a shell does not need quotes, as for a comma before a period.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _READING = ("sep", "decimal", "encoding", "input_format", "sheet", "records")
 _SHOWN = {"percent": "pred", "logit": "pred", "logprob": "pred", "positive": "label"}
-_ORDER = ("label", "pred", "label_columns", "vote_columns", "pred_columns", "votes")
+_ORDER = ("--label", "--pred", "--label-columns", "--vote-columns", "--pred-columns", "--votes")
 _MOST_NAMES, _LONGEST = 6, 24
 
 
@@ -46,6 +46,8 @@ def inspect(
 
     Roles and commands are suggestions: check them. `--output data.toml` writes the first one as a
     file for `softcal score --data data.toml`.
+
+    Example: softcal inspect data.csv
     """
     from softcal.scanning.inspection import inspected
 
@@ -55,7 +57,10 @@ def inspect(
     if output is not None:
         write_toml(output, data, found)
     if format_ is Format.JSON:
-        columns = [c._replace(examples=c.examples[:3])._asdict() for c in found.columns]
+        columns = [
+            c._asdict() | {"examples": c.examples[:3], "roles": {_option(k): v for k, v in c.roles}}
+            for c in found.columns
+        ]
         classes = {spec: option_of(option) for spec, (option, _) in found.classes.items()}
         next_ = [
             {"command": " ".join(command), "reasons": each.reasons}
@@ -71,16 +76,17 @@ def inspect(
 def command_of(data: Sequence[str], found: Inspection, each: Suggestion) -> list[str]:
     """Return a command, quoted for a shell, in parts between which a line may end."""
     parts = ["softcal", each.command, *(quoted(place_of(Path(path))) for path in data)]
-    for field, value in _options(found, each).items():
+    for field, value in (each.options | _reading(found)).items():
         for one in value if isinstance(value, list) else [value]:
             parts += [option_of(field) + ("" if one is True else f" {quoted(str(one))}")]
     return parts
 
 
-def _options(found: Inspection, each: Suggestion) -> dict[str, Any]:
-    """Return the options of a suggestion, with those that say how to read the files."""
+def _reading(found: Inspection) -> dict[str, Any]:
+    """Return the options that say how to read the files."""
     files = {field: getattr(found.files, field.removeprefix("input_")) for field in _READING}
-    return each.options | {k: v for k, v in files.items() if v not in (None, ".")}
+    given = {field: value for field, value in files.items() if value not in (None, ".")}
+    return given | ({"sep": "tab"} if given.get("sep") == "\t" else {})
 
 
 def quoted(word: str) -> str:
@@ -113,8 +119,9 @@ def write_toml(output: Path, data: Sequence[str], found: Inspection) -> None:
             f"# {'Another suggestion' if k else 'Suggested'}, for softcal {each.command}:",
         ]
         lines += [f"#   {printable(reason)}" for reason in each.reasons]
-        for field, value in {"source": source, **_options(found, each)}.items():
-            text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # as in TOML
+        for field, value in ({"source": source} | each.options | _reading(found)).items():
+            text = json.dumps(value, ensure_ascii=False)
+            text = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
             lines.append(f"{'# ' if k else ''}{field.replace('_', '-')} = {text}")
     with written_whole(output) as beside:
         beside.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -127,7 +134,8 @@ def _show(found: Inspection) -> None:
     for row in shortened([_cells(c) for c in found.columns if c.different > 1]):
         out.add_row(*(Text(printable(cell)) for cell in row))
     title = f"{found.place}: {counted(found.rows, 'row')}, {counted(len(found.names), 'column')}"
-    terminal.print_titled(terminal.console(), title, out)
+    how = " ".join(f"{option_of(k)} {quoted(v)}" for k, v in _reading(found).items())
+    terminal.print_titled(terminal.console(), title + (f", read with {how}" if how else ""), out)
     rest = {
         "One value in all rows": [c.name for c in found.columns if c.different == 1],
         "No value": [c.name for c in found.columns if not c.filled],
@@ -138,7 +146,7 @@ def _show(found: Inspection) -> None:
         _write(f"{what}: {_few(names)}.", "") if names else None
     _write("What the columns could be, and why:", "")
     for (option, reason), names in _roles(found).items():
-        _write(f"{_few(names)}: {reason}", f"  {option_of(option):<15} ")
+        _write(f"{_few(names)}: {reason}", f"  {option:<15} ")
     sys.stdout.write("\n")
 
 
@@ -162,6 +170,11 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
+def _option(role: str) -> str:
+    """Return the option of a role; a scale is one of predictions."""
+    return option_of(_SHOWN.get(role, role))
+
+
 def _few(names: Sequence[str]) -> str:
     more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
@@ -173,12 +186,12 @@ def _roles(found: Inspection) -> dict[tuple[str, str], list[str]]:
 
     grouped: dict[tuple[str, str], list[str]] = {}
     for spec, (option, names) in found.classes.items():
-        grouped.setdefault((option, classes_text(option, names)), []).append(spec)
+        grouped.setdefault((_option(option), classes_text(option, names)), []).append(spec)
     inside = {name for _, names in found.classes.values() for name in names}
     for column in found.columns:
         for option, reason in column.roles:
             if column.name not in inside or option in ("label", "pred"):
-                grouped.setdefault((_SHOWN.get(option, option), reason), []).append(column.name)
+                grouped.setdefault((_option(option), reason), []).append(column.name)
     return dict(sorted(grouped.items(), key=lambda each: (*_ORDER, each[0][0]).index(each[0][0])))
 
 

@@ -96,8 +96,11 @@ class PlainCommand(TyperCommand):
         return super().invoke(ctx)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters as help shows them."""
-        return [_plain(param) for param in super().get_params(ctx)]
+        """Return the parameters as help shows them; the shell completes hidden ones too."""
+        found = [_plain(param) for param in super().get_params(ctx)]
+        for param in found if ctx.resilient_parsing else ():
+            param.hidden = False
+        return found
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Write DATA... where typer writes {DATA}...."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 import typer
 
 from softcal import terminal
-from softcal.cli.describe import BOUNDS, Described, describes
+from softcal.cli.describe import BOUNDS, IN_ROWS, Described, describes
 from softcal.cli.options import (
     Format,
     Level,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@describes(without=("by", "group", "weight", "by_rater", "ordered", *BOUNDS))
+@describes(without=("by", "group", "weight", "by_rater", "ordered", *BOUNDS, *IN_ROWS))
 def plan(
     data: Pilot = None,
     smece: Annotated[

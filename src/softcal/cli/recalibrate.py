@@ -11,7 +11,7 @@ import typer
 
 from softcal import terminal
 from softcal._display import counted, printable
-from softcal.cli.describe import BOUNDS, RATERS, Described, Scale, describes
+from softcal.cli.describe import BOUNDS, IN_ROWS, RATERS, Described, Scale, describes
 from softcal.cli.options import (
     DataFile,
     Format,
@@ -53,7 +53,7 @@ class _Fitted(NamedTuple):
     dropped: int | None  # rows with a missing value, where these are dropped
 
 
-@describes(without=("by", "ordered", *RATERS, *BOUNDS))
+@describes(without=("by", "ordered", *RATERS, *BOUNDS, *IN_ROWS))
 def recalibrate(
     data: DataFile,
     output: Annotated[

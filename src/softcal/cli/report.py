@@ -51,8 +51,8 @@ def report(
 
     refuse_impossible(output, len(how.models or ["of a saved file"]))
     from_rows = not saved_files(data)
-    # Recalibration is evaluated only for rows of one probability.
-    sample = Sample() if from_rows and not how.many else None
+    # Recalibration is evaluated only for rows of one probability and of all models.
+    sample = Sample() if from_rows and not how.many and not how.is_long else None
     tables = load_tables(
         data, how, bins=bins, pairs=True, look=None if sample is None else sample.add
     )

@@ -35,6 +35,8 @@ def sql(
 
     Run the query in your database, then read its result in Python with
     `softcal.tables_from_query(result)`.
+
+    Example: softcal sql predictions --label y --pred p --dialect spark
     """
     from softcal.scanning.sql import sql_query
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from softcal.scanning.data import RawVotes
     from softcal.scanning.source import Frame, Source
 
-DROP = keyword("drop_missing", True)  # noqa: FBT003
+DROP = keyword("drop_missing")
 CAUTION = (
     "labels are Dawid-Skene posteriors, which assume one true class per item. They are biased "
     "toward the overall rate, so a calibrated model can look overconfident. They are wrong if "
@@ -101,7 +101,7 @@ def _refuse_second_votes(ballots: Frame, label: RawVotes) -> None:
         message = (
             f"each {label.rater} must have one vote on an item: {count:,} have more, "
             f"the first is {rater!r:.60} on {label.item} {item!r:.60}. Drop the repeats, or pass "
-            f"{keyword('allow_repeated', True)} to count each as a vote."  # noqa: FBT003
+            f"{keyword('allow_repeated')} to count each as a vote."
         )
         raise InputError(message)
 
@@ -202,7 +202,7 @@ def _matrix(ballots: Frame, label: RawVotes, classes: Sequence[str] | None) -> V
     if label.raters:
         message = (
             "raters need vote shares, because posteriors are estimated from all raters "
-            f"together. Leave out {keyword('raters', True)}, or "  # noqa: FBT003
+            f"together. Leave out {keyword('raters')}, or "
             f"{keyword('aggregate', label.aggregate)}."
         )
         raise InputError(message)
@@ -334,7 +334,7 @@ def _refuse_unmatched(item: str, without: Any, alone: Any, rows: int, items: int
             f"{alone[0]:,} of {items:,} items with votes have no prediction, the first is "
             f"{alone[1][0]!r:.60}"
         )
-    remedy = f"Pass {keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
+    remedy = f"Pass {keyword('drop_unmatched')} to leave them out."
     if without and without[0] == rows:
         remedy = "Name the column of items that both sources share."
     if without and alone and plain_word(without[1][0]) == plain_word(alone[1][0]):

@@ -86,7 +86,7 @@ def class_plan(data: Data, preds: Mapping[str, Any], uses: Uses, con: Any) -> Cl
             found, more = _values(spec.models[k], LOGIT, spec, uses)
         else:
             found, more = _probabilities(
-                model, spec.models[k], pred.scale, "pred_scale", spec, uses
+                model, spec.models[k], pred.scale, "classes:pred_scale", spec, uses
             )
         columns |= {f"p{k}_{c}": x for c, x in enumerate(found)}
         checks += more
@@ -100,7 +100,7 @@ def class_plan(data: Data, preds: Mapping[str, Any], uses: Uses, con: Any) -> Cl
     elif own.counts:
         made = _counts(made, spec, text, uses)
     else:
-        y, more = _probabilities(text, spec.label, own.scale, "label_scale", spec, uses)
+        y, more = _probabilities(text, spec.label, own.scale, "classes:label_scale", spec, uses)
         made = made._replace(checks=[*more, *checks])
         made.columns.update({f"y_{c}": x for c, x in enumerate(y)})
     if own.votes is not None:

@@ -222,7 +222,7 @@ class RawVotes(_Stated):
             message = "pass vote=, the column of the votes."
             raise InputError(message)
         if self.raters and self.rater is None and not self.counted:
-            message = f"{keyword('raters', True)} needs rater=, the column of who voted."  # noqa: FBT003
+            message = f"{keyword('raters')} needs rater=, the column of who voted."
             raise InputError(message)
 
     @property
@@ -427,8 +427,8 @@ class Data(_Stated):
             self._refuse_label(label)
         if isinstance(self.y_true, RawVotes) and self.y_true.raters and self.groups is not None:
             message = (
-                "raters=True cannot be combined with groups: intervals account for one of the two. "
-                "Omit one of them."
+                f"{keyword('raters')} cannot be combined with groups: intervals account for one of "
+                "the two. Omit one of them."
             )
             raise InputError(message)
         if getattr(self.y_true, "kind", None) is not None and self.sample_weight is not None:

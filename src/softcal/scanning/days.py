@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from softcal._display import keyword
 from softcal._validation.days import CLEAR, day_of
 from softcal._validation.rules import Rule, Spread
 from softcal.exceptions import InputError
@@ -30,10 +31,10 @@ def rule_of(days: Days) -> Rule:
     """Return the rule for values."""
     if days.format is not None:
         must, verdict = f"must be dates in the format {days.format!r}", "values are not"
-        remedy = "Correct them, or state another --day-format."
+        remedy = "Correct them, or state another format."
     else:
         must, verdict = f"must be {CLEAR}", "values are not clearly one of the two"
-        remedy = "Pass --day-format, such as '%m/%d/%Y' or '%Y%m%d'."
+        remedy = f"Pass their format, such as {keyword('day_format', '%m/%d/%Y')}."
     return Rule(must, lambda values: values == 1, verdict, lambda _name, _spread: remedy)
 
 

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from softcal._display import counted
 from softcal._io import Remote, place_of, readable, remote_system, spooled, temporary
 from softcal.exceptions import InputError, InputTypeError
 from softcal.scanning.documents import (
@@ -436,13 +437,14 @@ def _plain_copy(path: Any, form: Format) -> Path:
     with copy.open("w", encoding="utf-8", newline="") as to:
         write, columns = csv.writer(to, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow, 0
         for number, (row, _) in enumerate(_text_rows(path, form)):
-            columns = columns or len(row)
+            if not number:
+                columns, hint = len(row), separator_hint(row, form.mark)
             if len(row) != columns:
-                cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+                fix = " Fix that row, or quote cells that contain the separator."
                 message = (
-                    f"every row of {path.name} must have {columns} cells, as its header has: row "
-                    f"{number} has {cells}. Fix that row, or quote cells that contain the "
-                    "separator."
+                    f"every row of {path.name} must have {counted(columns, 'cell')}, as its header "
+                    f"has: row {number} has {counted(len(row), 'cell')}."
+                    + (f" The column names contain another separator.{hint}" if hint else fix)
                 )
                 raise InputError(message)
             write(row if number else range(columns))  # a name may have a line end

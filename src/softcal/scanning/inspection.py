@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import duckdb
 
 from softcal.exceptions import InputError
-from softcal.scanning.source import (
-    MISSING_WORDS,
-    Session,
-    Use,
-    answered,
-    opened,
-    quoted_text,
-)  # fmt: skip
+from softcal.scanning.source import MISSING_WORDS, Session, Use, answered, opened, quoted_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +46,7 @@ _YES = ("yes", "y", "true", "t", "positive", "pos", "correct", "c", "pass", "pas
 _BARE = {"y", "label", "target", "outcome", "truth", "true", "gold", "soft", "human"}
 _WHOLE = "bool_and(abs(n0 * n1 - round(n0 * n1)) <= 0.005 * n1)"
 _ONCE = "count(DISTINCT (v0, v1)) = count(*)"
+_SAME = "count(DISTINCT (v0, v1)) = count(DISTINCT (v0, v1, v2))"
 
 
 class Profile(NamedTuple):
@@ -117,6 +111,8 @@ class Inspection(NamedTuple):
 def inspected(files: Files) -> Inspection:
     """Read files once, and return what their columns hold and could be."""
     con = Session()
+    if files.sep is None and _width(files) < 2:  # also if a file cannot be read
+        files = max((files, *(replace(files, sep=mark) for mark in ";\t")), key=_width)
     return answered(con, lambda: _inspected(files, con))
 
 
@@ -131,6 +127,14 @@ def _inspected(files: Files, con: Session) -> Inspection:
     return Inspection(files, source.place, rows, source.names, columns, classes, found)
 
 
+def _width(files: Files) -> int:
+    """Return the number of columns; 0 if files cannot be read."""
+    try:
+        return len(opened(files, Session()).names)
+    except InputError:
+        return 0
+
+
 def _profiles(source: Source, names: Sequence[str]) -> tuple[int, list[Profile], bool]:
     """Return the number of rows, the columns, and whether numbers have decimal commas."""
     uses: list[Use] = []
@@ -139,15 +143,14 @@ def _profiles(source: Source, names: Sequence[str]) -> tuple[int, list[Profile],
     words = ", ".join(map(quoted_text, MISSING_WORDS))
     for name, kind in zip(names, kinds, strict=True):
         v, x, t = f"c{len(uses)}", f"CAST(c{len(uses) + 1} AS DOUBLE)", f"t{len(uses) + 1}"
-        there = {"text": f"trim({v}) NOT IN ({words})", "number": f"NOT isnan({x})"}.get(
-            kind, "true"
-        )
+        there = f"trim({v}) NOT IN ({words})" if kind == "text" else f"{v} IS NOT NULL"
+        there += f" AND NOT isnan({x})" if kind == "number" else ""
         every = ["count(*)", f"approx_count_distinct({v})", f"approx_top_k({v}::TEXT, {FEW + 1})"]
         number = [f"min({x})", f"max({x})", f"bool_and({x} = floor({x}))"]
         text = [
             f"bool_or({t})", rf"bool_or({v} LIKE '%!%' ESCAPE '!')",
             rf"bool_and(regexp_matches({v}, '^[+-]?\d*,\d+ ?%?$'))",
-            rf"bool_and(coalesce({v}[5:5] = '-' AND TRY_CAST({v}[:10] AS DATE) > '0001-01-01', false))",
+            f"bool_and({v}[5:5] = '-' AND TRY_CAST({v}[:10] AS DATE) IS NOT NULL)",
         ]  # fmt: skip
         every += number if kind in ("text", "number") else ["NULL"] * 3
         every += text if kind == "text" else ["NULL"] * 4
@@ -155,16 +158,13 @@ def _profiles(source: Source, names: Sequence[str]) -> tuple[int, list[Profile],
             asked += ["count(*)", "0", *["NULL"] * 8]
             continue
         uses += [Use(name, "value"), Use(name, "value" if kind == "value" else "percent")]
-        asked += [
-            f"{each} FILTER ({v} IS NOT NULL AND {there})" if each != "NULL" else each
-            for each in every
-        ]
+        asked += [f"{each} FILTER ({there})" if each != "NULL" else each for each in every]
     total, *cells = source.frame(uses).to_native().aggregate(", ".join(asked)).fetchall()[0]
     found = [cells[k : k + 10] for k in range(0, len(cells), 10)]
     typed = bool({*kinds} & {"number", "value"})  # else of a format that has texts only
     columns = [
-        _profile(name, kind, cells, total, typed=typed)
-        for name, kind, cells in zip(names, kinds, found, strict=True)
+        _profile(name, kind, part, total, typed=typed)
+        for name, kind, part in zip(names, kinds, found, strict=True)
     ]
     return total, columns, any(each[8] for each in found)
 
@@ -184,8 +184,10 @@ def _profile(name: str, kind: str, found: Sequence[Any], rows: int, *, typed: bo
     different = len(values) if len(values) <= FEW else min(max(different, FEW + 1), filled)
     if values and {*values} <= {"true", "false"}:
         kind = "true/false"
-    elif days or kind == "value":
+    elif days or (kind == "value" and re.match(r"\d{4}-\d\d-\d\d", "".join(values[:1]))):
         kind, low, high = "date", None, None
+    elif kind == "value":
+        kind = "text"
     elif kind == "text" and filled and not bad:
         kind = "numbers as text" if typed else "number"
     elif kind == "text":
@@ -215,7 +217,7 @@ def _roles(column: Profile) -> tuple[tuple[str, str], ...]:
         (scaled and high <= 0, "logprob", "none above 0: --pred-scale logprob"),
         (scaled and -50 < low < 0 < high < 50, "logit", "around 0: --pred-scale logit"),
         (column.kind == "list", "pred_columns", "lists: one number per class"),
-        (column.whole and low >= 1 and high <= 1000 and repeats, "votes", "whole numbers from 1"),
+        (column.whole and low >= 1 < high <= 1000 and repeats, "votes", "whole numbers from 1"),
         (by_name("model") and is_word and 1 < some <= FEW, "model", "the name, and few values"),
         (discrete and 1 < some <= FEW and repeats, "by", "few different values"),
         (discrete and some > FEW and repeats, "group", "many values that repeat"),
@@ -266,8 +268,10 @@ def _hold(source: Source, rules: Sequence[tuple[Sequence[str], str]]) -> list[bo
     asked = []
     for columns, rule in rules:
         at = {str(k): 2 * names.index(name) for k, name in enumerate(columns)}
-        own = re.sub(r"\bv(\d+)", lambda m, at=at: f"c{at[m[1]]}", rule)
-        asked.append(re.sub(r"\bn(\d+)", lambda m, at=at: f"CAST(c{at[m[1]] + 1} AS DOUBLE)", own))
+        for mark, (k, place) in ((mark, each) for mark in "vn" for each in at.items()):
+            value = f"c{place}" if mark == "v" else f"CAST(c{place + 1} AS DOUBLE)"
+            rule = re.sub(rf"\b{mark}{k}\b", value, rule)  # noqa: PLW2901
+        asked.append(rule)
     rows = source.frame(uses).to_native() if rules else None
     return [bool(x) for x in rows.aggregate(", ".join(asked)).fetchall()[0]] if rows else []
 
@@ -343,12 +347,14 @@ def _models_in_rows(
         return []
     options |= {"model": model, "pred": [min(options["pred"], key=len)]}
     items = [c.name for c in columns if c.named("item") and 1 < c.different < 0.8 * c.filled]
-    once = _hold(source, [((name, model), _ONCE) for name in items])
-    fit = sorted(zip(items, once, strict=True), key=lambda each: (not each[1], len(each[0])))
+    rows = [(item, model, options["pred"][0]) for item in items]
+    once, same = (_hold(source, [(names, rule) for names in rows]) for rule in (_ONCE, _SAME))
+    fit = sorted(zip(items, once, same, strict=True), key=lambda x: (not x[1], not x[2], len(x[0])))
     reasons = [f"{model} as the model: the name, and few values"]
-    for item, alone in fit[:1]:
-        options |= {"item": item} if alone else {"item": item, "epochs": True}
-        again = "" if alone else "; --epochs, because it has several rows of a model"
+    for item, alone, repeated in fit[:1]:
+        more = {"item": item} if alone else {"item": item, "epochs": True}
+        options |= more if alone or repeated else {"group": item}
+        again = "" if alone else ", and it has several rows of a model"
         reasons.append(f"{item} as the item: the name{again}")
     return reasons
 
@@ -357,7 +363,8 @@ def _in_parts(first: Suggestion, columns: Sequence[Profile]) -> list[Suggestion]
     """Suggest the first options with segments and groups, and over days."""
     free = [c for c in columns if c.name not in str(first.options)]
     by = [c.name for c in free if c.has("by") and c.kind == "text"][:1]
-    group = [c.name for c in free if c.has("group") and c.named("group")][:1]
+    group = [c.name for c in free if c.has("group") and c.named("group")]
+    group = [] if "group" in first.options else group[:1]
     day = [c.name for c in free if c.has("day") and "label" in first.options][:1]
     parts = ({"by": by} if by else {}) | ({"group": group[0]} if group else {})
     why = [f"{name} as segments: few different values" for name in by]

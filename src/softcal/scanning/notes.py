@@ -27,6 +27,6 @@ def of_votes(label: RawVotes, found: Counted, without: int, alone: int) -> tuple
     elif not label.raters and 0 < found.raters < found.votes:
         notes.append(
             f"{found.raters:,} raters gave {found.votes:,} votes, so raters recur. Intervals are "
-            f"for these raters; {keyword('raters', True)} makes them hold for new raters too."  # noqa: FBT003
+            f"for these raters; {keyword('raters')} makes them hold for new raters too."
         )
     return tuple(notes)

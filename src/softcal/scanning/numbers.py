@@ -35,8 +35,8 @@ def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> 
     If `percent`, the column may already hold percent signs. Without `of_labels`, options for labels
     are not named.
 
-    >>> number_hint("63.7 %")
-    ' Write 0.637. For percentages, pass pred_scale="percent" or label_scale="percent".'
+    >>> number_hint("63.7 %", of_labels=False)
+    ' Write 0.637. For percentages, pass y_prob=Column(..., scale="percent").'
     """
     if re.fullmatch(r"[+-]?\d*,\d+", text):
         return f" If the comma starts the decimals, pass {keyword('decimal', ',')}."

@@ -182,7 +182,7 @@ def class_spec(
     if TOP in names:
         message = (
             f"no class may be named {TOP!r}, which is the target of the predicted class. Pass "
-            "other names, in the order of the columns, as classes= (--classes)"
+            f"other names, in the order of the columns, as {keyword('classes')}"
             f"{', and rename that class in the column of labels' if named else ''}."
         )
         raise InputError(message)
@@ -229,7 +229,7 @@ def refuse_names_of_thresholds(names: Sequence[object]) -> None:
     if taken:
         message = (
             f"no ordered class may be called {taken[0]!r}, which is the target of the classes "
-            "above one. Name the classes otherwise with classes= (--classes)."
+            f"above one. Pass other names, as {keyword('classes')}."
         )
         raise InputError(message)
 

@@ -339,14 +339,8 @@ def _of_classes(data: Data, source: Source, con: Any) -> Plan:
 
 def _long(data: Data, long: Long, con: Any) -> Plan:
     """Plan rows of one model each: of a column of models, or of one source per model."""
-    if isinstance(data.y_true, RawVotes) or data.is_of_classes:
-        message = (
-            "one row per item and model needs one prediction and one label per row. Score the "
-            "models of raw votes or of many classes as columns, or one at a time."
-        )
-        raise InputError(message)
-    assert isinstance(long.column, Column)  # noqa: S101 - not of classes
     sources = _sources(data, long, con)
+    assert isinstance(long.column, Column)  # noqa: S101 - not of classes
     models: list[ModelRows] = []
     words: dict[Any, Words] = {}  # of each source
     ranges: tuple[Ranges, ...] = ()
@@ -364,9 +358,7 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
         if long.item is not None:
             columns["item"] = uses.text(long.item)
             every.append(Check(long.item, columns["item"], (MISSING,), names=True))
-        keep = None
-        if chosen is not None:
-            keep = uses.text(str(long.model)) == chosen
+        keep = None if chosen is None else uses.text(str(long.model)) == chosen
         roles = in_roles(uses, columns, every, drop=data.drop_missing, keep=keep)
         if label.words is not None:
             words.setdefault(id(source), _words(label, uses))
@@ -418,6 +410,12 @@ def _matched_models(models: list[ModelRows], long: Long) -> tuple[list[ModelRows
 
 def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | None]]:
     """Return the source of each model, and the value of its column of models."""
+    if isinstance(data.y_true, RawVotes) or data.is_of_classes:
+        message = (
+            "one row per item and model needs one prediction and one label per row. Score the "
+            "models of raw votes or of many classes as columns, or one at a time."
+        )
+        raise InputError(message)
     if long.model is not None:
         source = opened_to_join(data.source, con)
         uses = Uses(source)
@@ -459,7 +457,7 @@ def _one_row_each(roles: Roles, long: Long, model: str, *, drop: bool) -> Roles:
         message = (
             f"each {long.item} must have one row of a model: {twice[0]:,} have more of {model!r}, "
             f"the first is {twice[1][0]!r:.60}. If these are repetitions, state it: "
-            "Long(..., epochs=True) (--epochs)."
+            f"{keyword('epochs')}."
         )
         raise InputError(message)
     if not long.epochs:

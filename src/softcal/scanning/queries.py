@@ -61,44 +61,38 @@ class Queries:
         return counted
 
     def _added_tables(self, table: Any, k: int, t: int, *, first: bool) -> Streamed | None:
-        place = numbers(table["bin"]).astype(np.int64)
-        rows = numbers(table["rows"])
+        place, rows = numbers(table["bin"]), numbers(table["rows"])
         if (place == BROKEN).any():
             return None
-        dropped = int(rows[place == GONE].sum())
-        total = int(rows.sum())
-        here = place >= 0
+        total, dropped = int(rows.sum()), int(rows[place == GONE].sum())
         flags = {"weighted": self._plan.weighted, "voted": self._plan.voted}
+        here = (place >= 0) & (numbers(table[sums.source_of("count", **flags)]) > 0)
+        table = table if here.all() else table.filter(here)
         values = np.zeros((len(SUM_NAMES), table.num_rows))
         for j, name in enumerate(SUM_NAMES):
             own = sums.source_of(name, **flags)
             if own is not None:
                 values[j] = numbers(table[own])
-        here &= values[SUM_NAMES.index("count")] > 0
-        self._add(
-            "tables", (k, t), table, [place], values, here, rows=total - dropped if first else 0
-        )
+        counted = total - dropped if first else 0
+        self._add("tables", (k, t), table, ["bin"], values, rows=counted)
         return Streamed(total, dropped)
 
     def _add(
-        self, block: str, key: tuple[int, ...], table: Any, places: list[Any], values: Any,
-        here: Any, *, rows: int = 0, owners: Any = None,
+        self, block: str, key: tuple[int, ...], table: Any, places: list[str], values: Any,
+        *, rows: int = 0, owners: Any = None,
     ) -> None:  # fmt: skip
         """Add the rows of a result to a block of the set."""
         plan = self._plan
         names: Any = [()]
         cell = np.zeros(table.num_rows, dtype=np.int64)
         if plan.by and table.num_rows:
-            own = table if isinstance(here, slice) else table.filter(here)  # dropped days are null
-            weight = numbers(own["rows"]) if "rows" in own.column_names else None
-            coded = self._cells.of_batch([own[name] for name in plan.by], weight)
-            cell[here], names = coded.numbers, coded.names
+            weight = numbers(table["rows"]) if "rows" in table.column_names else None
+            cell, names = self._cells.of_batch([table[name] for name in plan.by], weight)
         above = [cell] if owners is None else [cell, owners.numbers]
-        keys = np.array([*above, *places], dtype=np.int64)[:, here]
-        found = Sparse.of(keys, values[:, here]).under(*key)
-        who = () if owners is None else owners.names
-        if found.keys.shape[1] or rows:
-            names, found = _present(names, found, len(key))
+        keys = np.array([*above, *(numbers(table[name]) for name in places)], dtype=np.int64)
+        found = Sparse.of(keys, values).under(*key)
+        if table.num_rows or rows:
+            who = () if owners is None else owners.names
             self._builder.add(Entries(rows, names, {block: found}, who))
 
     def _values(self, table: Any, block: str) -> Any:
@@ -122,19 +116,13 @@ class Queries:
 
     def _owned(self, block: str, key: tuple[int, ...], query: Frame, owner: str) -> None:
         """Add the sums of owners, a bounded number of entries at a time."""
-        axes = BLOCKS[block].axes
+        places = ["bin"] if BLOCKS[block].axes[-1] == "bin" else []
         for table in batches(query, _ENTRIES_AT_ONCE):
-            if not table.num_rows:
-                continue
-            own = self._cells.groups(table[owner]) if owner == "group" else self._raters(table)
-            places = [numbers(table["bin"])] if axes[-1] == "bin" else []
-            values = self._values(table, block)
-            here = (
-                values[BLOCKS[block].sums.index("weight")] > 0
-                if "weight" in BLOCKS[block].sums
-                else slice(None)
-            )
-            self._add(block, key, table, places, values, here, owners=own)
+            if "weight" in table.column_names:
+                table = table.filter(numbers(table["weight"]) > 0)  # noqa: PLW2901
+            if table.num_rows:
+                own = self._cells.groups(table[owner]) if owner == "group" else self._raters(table)
+                self._add(block, key, table, places, self._values(table, block), owners=own)
 
     def _raters(self, table: Any) -> Any:
         from softcal.scanning.cells import coded
@@ -153,10 +141,10 @@ class Queries:
                 self._owned("group_losses", key, sums.group_losses(terms, plan.by), "group")
             else:
                 table = collected(sums.pairs(terms, plan.by, grid, weighted=plan.weighted))
-                values = self._values(table, "cross")
-                places = [numbers(table["bin_a"]), numbers(table["bin_b"])]
-                self._add("cross", key, table, places, values, values[0] != 0)
-            self._add("losses", key, table, [], self._values(table, "losses"), slice(None))
+                related = table.filter(numbers(table["product"]) != 0)
+                places = ["bin_a", "bin_b"]
+                self._add("cross", key, related, places, self._values(related, "cross"))
+            self._add("losses", key, table, [], self._values(table, "losses"))
 
     def raters(self) -> None:
         """Add the sums of raters, and their joint sums of each pair of models."""
@@ -169,9 +157,8 @@ class Queries:
         for one, two in combinations(range(len(plan.models)), 2):
             key, rows = (one, two, 0), self._votes(plan.pair(one, two))
             table = collected(sums.vote_products(rows, plan.by, plan.pair_grid))
-            places = [numbers(table["bin_a"]), numbers(table["bin_b"])]
             values = self._values(table, "vote_products")
-            self._add("vote_products", key, table, places, values, slice(None))
+            self._add("vote_products", key, table, ["bin_a", "bin_b"], values)
             self._owned("rater_losses", key, sums.rater_losses(rows, plan.by), "rater")
 
     def _votes(self, rows: Frame) -> Frame:
@@ -187,13 +174,3 @@ class Queries:
 
 def _counting(rows: Frame) -> Frame:
     return rows.filter(nw.col("status") == 0)
-
-
-def _present(names: Any, found: Sparse, depth: int) -> tuple[Any, Sparse]:
-    """Leave out segments without entries."""
-    here = np.bincount(found.keys[depth], minlength=len(names)) > 0
-    if here.all():
-        return names, found
-    keys = found.keys.copy()
-    keys[depth] = (np.cumsum(here) - 1)[keys[depth]]
-    return [names[k] for k in np.flatnonzero(here).tolist()], Sparse(keys, found.values)

@@ -37,7 +37,7 @@ def stated_scales(plan: Plan) -> Iterator[tuple[str, str, bool]]:
             asked.append(("pred_scale", pred.scale, (pred.name,)))
         if isinstance(pred, Classes) and pred.scale in _STATED:
             spec = class_spec(None, [pred.columns], source, classes=pred.names)
-            asked.append(("pred_scale", pred.scale, spec.models[0]))
+            asked.append(("classes:pred_scale", pred.scale, spec.models[0]))
     for option, scale, columns in asked:
         if source.kind(columns[0]) == "list":
             continue

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
 
-DROP = keyword("drop_missing", True)  # noqa: FBT003
+DROP = keyword("drop_missing")
 _MOST_WORDS = 20
 
 Answer = TypeVar("Answer")
@@ -197,7 +197,6 @@ def collect(plan: Plan) -> Scanned:
 def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
     """Add up rows with one prediction each: streamed into the kernel, or by queries."""
     from softcal.scanning.queries import Queries
-    from softcal.scanning.stream import stream_tables
 
     keyed = plan.by or plan.data.groups or plan.rater or plan.pair_grid is not None
     plan = plan.kept() if keyed else plan
@@ -207,18 +206,10 @@ def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
         queries.refuse_many_cells()
         streamed = queries.tables()
     else:
-        streamed = None
-        for k in _firsts(plan):
-            models = [j for j, m in enumerate(plan.models) if m.roles is plan.models[k].roles]
-            found = stream_tables(plan, builder, models)
-            if found is None:
-                return None
-            streamed = found if streamed is None else streamed
-    if streamed is None:
+        streamed = _streamed(plan, builder)
+    if streamed is None or (plan.data.groups is not None and queries.misses_groups()):
         return None
     if plan.data.groups is not None:
-        if queries.misses_groups():
-            return None
         queries.groups()
     if plan.pair_grid is not None:
         queries.pairs()
@@ -227,18 +218,21 @@ def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
     return streamed
 
 
-def _firsts(plan: Plan) -> list[int]:
-    """Return the first model of each frame."""
-    seen: dict[int, int] = {}
+def _streamed(plan: Plan, builder: Builder) -> Streamed | None:
+    """Add up the tables of the models of each frame in the kernel, and count its rows."""
+    from softcal.scanning.stream import stream_tables
+
+    frames: dict[int, list[int]] = {}
     for k, model in enumerate(plan.models):
-        seen.setdefault(id(model.roles), k)
-    return list(seen.values())
+        frames.setdefault(id(model.roles), []).append(k)
+    found = [stream_tables(plan, builder, models) for models in frames.values()]
+    return None if None in found else found[0]
 
 
 def _words(words: Words) -> dict[str, int]:
-    """Return how many rows have each word of labels, most frequent first; raise if none counts as 1.
+    """Return how many rows have each word of labels, most frequent first.
 
-    The positive word may be misspelled.
+    Raise if none counts as 1, because the positive word may be misspelled.
     """
     import narwhals.stable.v2 as nw
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -426,8 +428,16 @@ def opened(source: Any, con: Session) -> Source:
         if key not in con.opened:
             con.opened[key] = opened_files(source, con)
         return con.opened[key]
-    if isinstance(source, Mapping):
-        source = _table_of(source)
+    frame = _frame(_table_of(source) if isinstance(source, Mapping) else source)
+    if isinstance(frame, nw.LazyFrame):
+        return Engine(frame)
+    if isinstance(frame, nw.DataFrame):
+        return Table(con, frame)
+    return _stream(source, con)
+
+
+def _frame(source: Any) -> Any:
+    """Return a frame that narwhals knows; other sources unchanged."""
     try:
         frame = nw.from_native(source, pass_through=True)
         if isinstance(frame, nw.DataFrame | nw.LazyFrame):
@@ -435,11 +445,7 @@ def opened(source: Any, con: Session) -> Source:
     except nw.exceptions.DuplicateError as error:
         message = f"the column names of the frame must differ: {' '.join(str(error).split())}"
         raise InputError(message) from error
-    if isinstance(frame, nw.LazyFrame):
-        return Engine(frame)
-    if isinstance(frame, nw.DataFrame):
-        return Table(con, frame)
-    return _stream(source, con)
+    return frame
 
 
 def opened_to_join(source: Any, con: Any) -> Source:
@@ -561,12 +567,16 @@ class Session:
         import duckdb
 
         self.opened: dict[str, Source] = {}
-        folder = f"{tempfile.gettempdir()}/softcal-duckdb"
-        self._con = duckdb.connect(
-            config={"autoinstall_known_extensions": False, "temp_directory": folder}
-        )
-        for setting in ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
-                        "memory_limit = '500MB'", "python_enable_replacements = false"):  # fmt: skip
+        folder = tempfile.mkdtemp(prefix="softcal-duckdb-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        whole = {
+            "autoinstall_known_extensions": False, "temp_directory": folder,
+            "memory_limit": "800MB",
+        }  # fmt: skip
+        own = ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
+               "python_enable_replacements = false")  # fmt: skip
+        self._con = duckdb.connect(config=whole)
+        for setting in own:
             self._con.execute(f"SET {setting}").fetchall()
 
     def __getattr__(self, name: str) -> Any:
@@ -677,4 +687,4 @@ def text_hint() -> str:
 
 def words_hint(word: str) -> str:
     """Return a hint on how to read labels in words."""
-    return f" If labels are words, name the one that counts as 1: {keyword('positive', word)}."
+    return f" If labels are words, name the one that counts as 1: {keyword('word:positive', word)}."

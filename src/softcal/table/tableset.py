@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal import _display
+from softcal._display import keyword
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError
 from softcal.table.blocks import BLOCKS, LOSSES, IntArray, Sparse
@@ -240,7 +241,7 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         if not self.ordered:
             message = (
                 "the set has no thresholds: its classes are not ordered. Scan the rows again with "
-                "ordered=True (--ordered)."
+                f"{keyword('ordered')}."
             )
             raise InputError(message)
         return {name: self[model, name] for name in self.thresholds}
