@@ -409,7 +409,7 @@ class Data(_Stated):
         """Return another description."""
         return replace(self, **changed)
 
-    def _refuse_impossible(self) -> None:
+    def _refuse_impossible(self) -> None:  # noqa: C901 - one rule after another
         for each in self.by:
             if not isinstance(each, Cut | Days):
                 _name("by", each)
@@ -430,6 +430,9 @@ class Data(_Stated):
                 f"{keyword('raters')} cannot be combined with groups: intervals account for one of "
                 "the two. Omit one of them."
             )
+            raise InputError(message)
+        if getattr(self.y_true, "kind", None) is not None and self.sample_weight is not None:
+            message = "weights cannot be combined with kinds of raters (--by-rater): omit one."
             raise InputError(message)
 
     def _refuse_label(self, label: Label | None) -> None:

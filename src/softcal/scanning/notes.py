@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 def of_votes(label: RawVotes, found: Counted, without: int, alone: int) -> tuple[str, ...]:
     """Return notes on votes: which are left out, and whether raters recur."""
     notes = []
+    if found.dropped:
+        notes.append(f"left out: {found.dropped:,} votes with a missing value.")
     if without or alone:
         notes.append(
             f"left out: {without:,} rows of predictions without votes, and {alone:,} items "
