@@ -38,6 +38,8 @@ def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> 
     >>> number_hint("63.7 %")
     ' Write 0.637. For percentages, pass pred_scale="percent" or label_scale="percent".'
     """
+    if re.fullmatch('".*"', text):  # of JSON
+        return " Write the number without quotes."
     if re.fullmatch(r"[+-]?\d*,\d+", text):
         return f" If the comma starts the decimals, pass {keyword('decimal', ',')}."
     if re.fullmatch(r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?", text):
