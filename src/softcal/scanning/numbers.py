@@ -12,6 +12,12 @@ _ANSWERS = (
     ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("positive", "negative"),
 )  # fmt: skip
 
+_WRITTEN = (
+    ('".*"', " Write the number without quotes."),  # of JSON
+    (r"[+-]?\d*,\d+", f" If the comma starts the decimals, pass {keyword('decimal', ',')}."),
+    (r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?", " Write it without thousands separators."),
+)
+
 
 def number_of(text: str, decimal: str = ".", *, percent: bool = False) -> float | None:
     """Return the number that a text holds; None if it is not a number.
@@ -38,10 +44,9 @@ def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> 
     >>> number_hint("63.7 %", of_labels=False)
     ' Write 0.637. For percentages, pass y_prob=Column(..., scale="percent").'
     """
-    if re.fullmatch(r"[+-]?\d*,\d+", text):
-        return f" If the comma starts the decimals, pass {keyword('decimal', ',')}."
-    if re.fullmatch(r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?", text):
-        return " Write it without thousands separators."
+    for pattern, hint in _WRITTEN:
+        if re.fullmatch(pattern, text):
+            return hint
     if signed := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
         whole, part = signed.groups()
         if percent:
