@@ -59,8 +59,9 @@ def load_tables(
     by : sequence, optional
         The segments of rows, if they are not those of `--by`.
     """
-    how.refuse_contradictions()
     saved = saved_files(data)
+    if not saved:
+        how.refuse_contradictions()
     if saved:
         total = load_saved(saved)
         refuse_empty(total)

@@ -181,7 +181,7 @@ def _counts(ballots: Frame, label: RawVotes, classes: Sequence[str] | None) -> C
     if label.raters and classes is None:
         single = marked.group_by("item", "rater").agg(nw.col("v").mean(), nw.len().alias("n"))
         single = single.with_columns(nw.col("n").cast(nw.Float64))
-    votes = int(collected(ballots.select(nw.len().alias("n")))["n"][0].as_py())
+    votes = _count(ballots)
     return Counted(name, items, single, tuple(classes or ()), votes, raters)
 
 
@@ -297,29 +297,51 @@ class Matched(NamedTuple):
     rows: Frame
     without: int
     alone: int
+    dropped: int  # rows without a match, and rows without an item
 
 
-def matched(rows: Frame, found: Counted, label: RawVotes, total: int) -> Matched:
-    """Join rows with the column item to labels; raise for items without a match."""
-    item = label.item
-    several = rows.group_by("item").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
-    several = several.filter(~nw.col("item").is_null())
+def matched(found: Counted, label: RawVotes, uses: Uses, item: nw.Expr, *, drop: bool) -> Matched:
+    """Join rows to the labels of their items; raise for items without a match."""
+    rows = uses.source.frame(uses.all).with_columns(item.alias("item"))
+    known = rows.filter(~nw.col("item").is_null())
+    missing = _count(rows) - _count(known)
+    if label.source is None:
+        known, missing = _one_per_item(known, label, uses), 0  # votes without an item are counted
+    if missing and not drop:
+        check = Check(str(label.item), item, (MISSING,), names=True)
+        refuse(uses.source, uses.all, [check], drop=False)
+    several = known.group_by("item").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
     twice = counted_and_first(several, ["item"])
     if twice is not None:
         message = (
-            f"each {item} must have one prediction: {twice[0]:,} have more, the first is "
+            f"each {label.item} must have one prediction: {twice[0]:,} have more, the first is "
             f"{twice[1][0]!r:.60}. Keep one row of each or, if rows are votes, name the column of "
             "the votes."
         )
         raise InputError(message)
-    known = rows.filter(~nw.col("item").is_null())
+    total = _count(known)
     without = counted_and_first(known.join(found.items, on="item", how="anti"), ["item"])
     alone = counted_and_first(found.items.join(known, on="item", how="anti"), ["item"])
     if (without or alone) and (not label.drop_unmatched or (without and without[0] >= total)):
-        items = collected(found.items.select(nw.len().alias("n")))["n"][0].as_py()
-        _refuse_unmatched(str(item), without, alone, total, items)
-    joined = rows.join(found.items, on="item", how="inner")
-    return Matched(joined, without[0] if without else 0, alone[0] if alone else 0)
+        _refuse_unmatched(str(label.item), without, alone, total, _count(found.items))
+    left = without[0] if without else 0
+    joined = known.join(found.items, on="item", how="inner")
+    return Matched(joined, left, alone[0] if alone else 0, left + missing)
+
+
+def _count(rows: Frame) -> int:
+    return int(collected(rows.select(nw.len().alias("n")))["n"][0].as_py())
+
+
+def _one_per_item(rows: Frame, label: RawVotes, uses: Uses) -> Frame:
+    """Return one row per item, for rows that are votes."""
+    have = rows.collect_schema().names()
+    names: dict[str, str] = {}
+    for k, use in enumerate(uses.all):
+        if use.name != label.item:
+            names |= {c: use.name for c in (f"c{k}", f"t{k}") if c in have}
+    at = next(k for k, use in enumerate(uses.all) if use.name == label.item)
+    return one_per_item(rows, str(label.item), names).with_columns(nw.col("item").alias(f"c{at}"))
 
 
 def _refuse_unmatched(item: str, without: Any, alone: Any, rows: int, items: int) -> None:

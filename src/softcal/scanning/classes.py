@@ -159,19 +159,17 @@ def _of_votes(
 ) -> ClassPlan:
     """Return the plan of raw votes for many classes."""
     from softcal.scanning.notes import of_votes
-    from softcal.scanning.plan import _items
 
     item = uses.text(str(label.item))
     found = counted(label, uses.source, con, classes=spec.names, drop=data.drop_missing)
-    rows, total = _items(label, uses, item)
-    joined = matched(rows, found, label, total)
+    joined = matched(found, label, uses, item, drop=data.drop_missing)
     columns = {**columns, "m": nw.col("m"), "item": nw.col("item")}
     whole = 1.0 if found.matrix is not None else nw.col("m")
     columns |= {f"y_{c}": nw.col(f"n{c}") / whole for c in range(len(spec.names))}
     checks = [Check(str(label.item), item, (MISSING,), names=True), *checks]
     return ClassPlan(
         spec.names, label=found.name, columns=columns, checks=checks, models=spec.models,
-        votes="m", of_votes=found.name, rows=joined.rows, counted=found, unmatched=joined.without,
+        votes="m", of_votes=found.name, rows=joined.rows, counted=found, unmatched=joined.dropped,
         notes=of_votes(label, found, joined.without, joined.alone),
     )  # fmt: skip
 

@@ -284,32 +284,15 @@ def _of_votes(
     item = uses.text(str(label.item))
     checks = [Check(str(label.item), item, (MISSING,), names=True), *checks]
     found = counted(label, uses.source, con, classes=None, drop=data.drop_missing)
-    rows, total = _items(label, uses, item)
-    joined = matched(rows, found, label, total)
+    joined = matched(found, label, uses, item, drop=data.drop_missing)
     columns = {**columns, "y0_0": nw.col("y"), "m0": nw.col("m"), "item": nw.col("item")}
     roles = in_roles(uses, columns, checks, drop=data.drop_missing, frame=joined.rows)
     names = list(data.y_prob)  # type: ignore[arg-type]
     models = tuple(ModelRows(name, roles, f"p{k}", ("y0_0",), "m0") for k, name in enumerate(names))
     return Plan(
         data, con, models, (LABEL_TARGET,), found.name, found.name, ranges=ranges, counted=found,
-        unmatched=joined.without, notes=_vote_notes(label, found, joined.without, joined.alone),
+        unmatched=joined.dropped, notes=_vote_notes(label, found, joined.without, joined.alone),
     )  # fmt: skip
-
-
-def _items(label: RawVotes, uses: Uses, item: nw.Expr) -> tuple[Frame, int]:
-    """Return the rows of items with the column item, and their number."""
-    rows = uses.source.frame(uses.all).with_columns(item.alias("item"))
-    if label.source is None:
-        have = rows.collect_schema().names()
-        names: dict[str, str] = {}
-        for k, use in enumerate(uses.all):
-            if use.name != label.item:
-                names |= {c: use.name for c in (f"c{k}", f"t{k}") if c in have}
-        at = next(k for k, use in enumerate(uses.all) if use.name == label.item)
-        rows = one_per_item(rows.filter(~nw.col("item").is_null()), str(label.item), names)
-        rows = rows.with_columns(nw.col("item").alias(f"c{at}"))
-    total = int(collected(rows.select(nw.len().alias("n")))["n"][0].as_py())
-    return rows, total
 
 
 def _vote_notes(label: RawVotes, found: Counted, without: int, alone: int) -> tuple[str, ...]:

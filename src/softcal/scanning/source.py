@@ -569,7 +569,7 @@ class Session:
         self.opened: dict[str, Source] = {}
         folder = tempfile.mkdtemp(prefix="softcal-duckdb-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        whole = {
+        whole: dict[str, Any] = {
             "autoinstall_known_extensions": False, "temp_directory": folder,
             "memory_limit": "800MB",
         }  # fmt: skip
