@@ -141,7 +141,9 @@ def test_remote_paths_need_extra_packages(capsys: pytest.CaptureFixture[str], so
     assert source in str(caught.value)
     classes = ("--label-columns", "a,b", "--pred-columns", "c,d")
     for options in (FOREST, classes):
-        assert f"cannot read {source}: files of other machines" in refused(capsys, "score", source, *options)
+        assert f"cannot read {source}: files of other machines" in refused(
+            capsys, "score", source, *options
+        )
 
 
 # Options that change nothing

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import softcal_here, text_of_page
+from softcal.sources.files import INPUT_FORMATS
 
 import softcal as sc
 from softcal import _io
 from softcal.calibrators.preview import fit_map
 from softcal.cli.options import as_options
-from softcal.sources.files import INPUT_FORMATS
 from workbooks import write_workbook
 
 ROWS = [(0.5, 0.25, "José"), (1.0, 0.75, "Ana"), (0.0, 0.125, "José")]

@@ -21,7 +21,7 @@ EXTRAS = {
     "narwhals": _FRAMES,
     "duckdb": _FRAMES,
     "pyarrow": _FRAMES,
-    "sqlglot": f"sqlglot {_FRAMES}",
+    "sqlglot": "sqlglot",
     "openpyxl": "openpyxl",
     "matplotlib": "matplotlib",
     "altair": _REPORT,

@@ -179,8 +179,8 @@ def _in_time(
     """Return the tables of each day in the order of time; raise if a day is not clear."""
     from softcal._validation.days import day_of
     from softcal._validation.rules import Spread
-    from softcal.scanning.ballots import plain_word
     from softcal.scanning.days import rule_of
+    from softcal.scanning.texts import plain_word
 
     moments = [day_of(plain_word(part.text), days.format) for part in parts]
     unclear = [part for part, moment in zip(parts, moments, strict=True) if moment is None]

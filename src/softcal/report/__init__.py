@@ -15,10 +15,9 @@ from softcal._validation.inputs import Coded, Names
 from softcal._validation.multiclass import class_rows_of_models
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.scanning.cells import text_of
-from softcal.scanning.classes import class_entries
+from softcal.scanning.class_sums import MANY_TARGETS, class_entries
 from softcal.scanning.patterns import refuse_names_of_thresholds
-from softcal.scanning.plan import MANY_TARGETS
+from softcal.scanning.texts import text_of
 from softcal.table.build import Builder, DenseSums, valid_entries
 from softcal.table.tableset import LABEL, TOP, TableSet, thresholds
 from softcal.votes import Votes

@@ -15,6 +15,7 @@ from softcal.scanning.checks import Check, refuse
 from softcal.scanning.expressions import when
 from softcal.scanning.rows import Uses
 from softcal.scanning.source import Engine, Here, collected, kept, opened_to_join
+from softcal.scanning.texts import plain_word
 from softcal.votes import Votes, row_votes
 
 if TYPE_CHECKING:
@@ -145,14 +146,6 @@ def _choices(what: str, positive: str | None, words: list[str]) -> str:
     shown = ", ".join(map(repr, words[:20])) + ", ..." * (len(words) > 20)
     example = "" if asked else f" Pass one, such as {keyword('positive', words[-1])}."
     return f"{asked} {what} are: {shown}.{example}"
-
-
-def plain_word(text: str) -> str:
-    """Return a whole number without its decimals, so that 1.0 is 1 too; other text as it is."""
-    import re
-
-    whole = re.fullmatch(r"(-?\d+)\.0*", text)
-    return whole[1] if whole else text
 
 
 def _counts(ballots: Frame, label: RawVotes, classes: Sequence[str] | None) -> Counted:

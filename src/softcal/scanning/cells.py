@@ -11,6 +11,7 @@ from softcal._validation.inputs import Coded
 from softcal.exceptions import InputError
 from softcal.scanning.data import Cut, Days
 from softcal.scanning.days import refuse_unclear, text_of_day
+from softcal.scanning.texts import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
     from softcal.scanning.plan import Plan
 
 _WHOLE = re.compile("-?[0-9]+")
-
-
-def text_of(value: Any) -> str | None:
-    """Return a value of a segment as text, the same for every engine; None if it is missing."""
-    if isinstance(value, str):
-        return value
-    return None if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT") else str(value)
 
 
 def coded(values: Any, name: str, text: Any = text_of) -> Coded:

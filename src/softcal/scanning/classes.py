@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals.stable.v2 as nw
-import numpy as np
 
 from softcal._validation.rules import (
     CLASS_COUNT,
@@ -20,29 +19,21 @@ from softcal._validation.rules import (
     length_rule,
     scaled_rules,
 )
-from softcal.metrics.item_scores import score_entries
-from softcal.metrics.ordinal import cumulative_rows
 from softcal.scanning.ballots import Counted, counted, matched
 from softcal.scanning.checks import Check
 from softcal.scanning.data import Classes, RawVotes
 from softcal.scanning.expressions import divided, scaled, when
 from softcal.scanning.patterns import ClassSpec, class_spec, text_of_spec
 from softcal.scanning.rows import misfit_check
-from softcal.table.blocks import Sparse
-from softcal.table.build import dense_sums, entries, hardened_by
-from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import TOP, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from softcal._validation.inputs import Coded, FloatArray, Rows
-    from softcal._validation.multiclass import ClassRows
     from softcal._validation.rules import Rule, Scale
     from softcal.scanning.data import Data
     from softcal.scanning.rows import Uses
     from softcal.scanning.source import Frame
-    from softcal.table.build import Builder, Entries
 
 
 class ClassPlan(NamedTuple):
@@ -228,68 +219,3 @@ def class_rules(scale: Scale, option: str) -> tuple[tuple[Rule, ...], Rule | Non
     missing, outside = CLASS_SHARE
     hint = outside._replace(remedy=lambda column, spread: class_values(column, spread, option))
     return (missing, hint), ROW_SUM
-
-
-class ClassEntries(NamedTuple):
-    """The sums of rows of many classes: entries, sums per class, and rows of predicted classes."""
-
-    entries: Entries
-    dense: FloatArray | None  # None with cells or groups, whose entries include the classes
-    tops: list[Rows]
-
-
-def class_entries(
-    models: Sequence[ClassRows],
-    builder: Builder,
-    cells: Coded | None,
-    groups: Coded | None,
-    *,
-    ordered: bool = False,
-) -> ClassEntries | None:
-    """Add up rows of many classes for each model; return None if a weight breaks a rule.
-
-    Raises
-    ------
-    InputError
-        If a label or prediction breaks a rule.
-    """
-    tops = [top_label_rows(data) for data in models]
-    dense = dense_sums(models, builder.grid) if cells is None and groups is None else None
-    rows = {(k, 0): top for k, top in enumerate(tops)}
-    if dense is None:
-        of_classes = range(len(models[0].classes))
-        rows |= {(k, c + 1): data.column(c) for k, data in enumerate(models) for c in of_classes}
-    if ordered:
-        size = len(models[0].classes)
-        for k, data in enumerate(models):
-            rows |= {(k, size + 1 + t): each for t, each in enumerate(cumulative_rows(data))}
-    added = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
-    majority = entries(
-        {
-            (k, 0): top._replace(y_true=is_majority(data, top.y_true))
-            for k, (top, data) in enumerate(zip(tops, models, strict=True))
-        },
-        builder.grid,
-        cells,
-    )
-    if added is None or majority is None:
-        return None
-    tables = hardened_by(added.blocks["tables"], majority.blocks["tables"])
-    parts = [score_entries(data, cells, ordered=ordered) for data in models]
-    scores = {
-        name: Sparse.added([each[name].under(k) for k, each in enumerate(parts)])
-        for name in parts[0]
-    }
-    blocks = {**added.blocks, "tables": tables, **scores}
-    return ClassEntries(added._replace(blocks=blocks), dense, tops)
-
-
-def one_hot(labels: Sequence[str | None], numbers: Any, classes: Sequence[str]) -> Any:
-    """Return which class each row has, given the different labels; None if one is unknown."""
-    from softcal.scanning.ballots import plain_word
-
-    place = {name: k for k, name in enumerate(classes)}
-    at = [-1 if name is None else place.get(name, place.get(plain_word(name), -1))
-          for name in labels]  # fmt: skip
-    number = np.array(at, dtype=np.int64)[numbers]
-    return None if (number < 0).any() else number[:, None] == np.arange(len(classes))

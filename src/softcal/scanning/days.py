@@ -10,7 +10,7 @@ from softcal._display import keyword
 from softcal._validation.days import CLEAR, day_of
 from softcal._validation.rules import Rule, Spread
 from softcal.exceptions import InputError
-from softcal.scanning.ballots import plain_word
+from softcal.scanning.texts import plain_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,6 +19,7 @@ from softcal.scanning.ballots import (
     one_per_item,
 )
 from softcal.scanning.checks import BROKEN, Check, refuse
+from softcal.scanning.class_sums import MANY_TARGETS
 from softcal.scanning.classes import ClassPlan, class_plan
 from softcal.scanning.data import Column, Cut, Data, Files, Long, Model, RawVotes
 from softcal.scanning.ranges import ranges_of
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
     from softcal.scanning.ranges import Ranges
     from softcal.scanning.source import Frame, Source
-
-MANY_TARGETS = 101
-"""With more targets than this, a set uses a coarser grid: 100 classes and the predicted one."""
 
 
 class ModelRows(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from softcal._optional import naming_the_extra
@@ -99,6 +98,7 @@ class _Result(NamedTuple):
 
 
 def _read(result: Any) -> _Result:
+    import narwhals.stable.v2 as nw
     import pyarrow as pa
 
     frame = nw.from_native(result, pass_through=True)

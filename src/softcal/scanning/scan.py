@@ -148,7 +148,7 @@ class Scanned(NamedTuple):
 
     def is_positive(self, word: str) -> bool:
         """Return whether a word of a label counts as 1."""
-        from softcal.scanning.ballots import plain_word
+        from softcal.scanning.texts import plain_word
 
         return self.positive in (word, plain_word(word))
 
@@ -236,8 +236,8 @@ def _words(words: Words) -> dict[str, int]:
     """
     import narwhals.stable.v2 as nw
 
-    from softcal.scanning.ballots import plain_word
     from softcal.scanning.source import collected
+    from softcal.scanning.texts import plain_word
 
     counted = words.rows.group_by("word").agg(nw.len().alias("n"))
     rows = collected(counted.filter(~nw.col("word").is_null())).to_pylist()

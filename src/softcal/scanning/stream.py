@@ -14,7 +14,7 @@ from softcal._validation.multiclass import ClassRows
 from softcal.exceptions import InputError
 from softcal.scanning.cells import coded_groups
 from softcal.scanning.checks import BROKEN, GONE, refuse
-from softcal.scanning.classes import ClassEntries, class_entries, one_hot
+from softcal.scanning.class_sums import ClassEntries, class_entries, one_hot
 from softcal.scanning.source import Here, Table, batches
 from softcal.table.build import DenseSums, entries
 
