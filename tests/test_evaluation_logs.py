@@ -168,4 +168,4 @@ def test_models_in_files_are_refused_with_many_classes(folder: Path) -> None:
         capture_output=True, text=True, encoding="utf-8", cwd=folder, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "one at a time" in done.stderr
+    assert "many classes" in done.stderr

@@ -41,6 +41,8 @@ def sql(
     from softcal.scanning.sql import sql_query
 
     how.refuse_contradictions()
+    if how.missing:
+        raise InputError(how.missing)
     data = how.data(())
     own: dict[str, Any] = {
         "y_true": data.y_true,
