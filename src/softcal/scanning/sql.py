@@ -177,16 +177,6 @@ def _named(plan: Plan, k: int, t: int, query: nw.LazyFrame[Any]) -> nw.LazyFrame
     )  # fmt: skip
 
 
-def _without_remainder(node: Any) -> Any:
-    """Return x - FLOOR(x) for the remainder of x and 1."""
-    from sqlglot import exp
-
-    if not isinstance(node, exp.Mod):
-        return node
-    floor = exp.Floor(this=node.this.copy())
-    return exp.Paren(this=exp.Sub(this=exp.Paren(this=node.this), expression=floor))
-
-
 def _in_dialect(
     text: str, table: str, uses: Sequence[Use], by: Sequence[Any], dialect: Dialect
 ) -> str:
@@ -202,7 +192,10 @@ def _in_dialect(
         number = exp.LTE(this=test.this, expression=exp.cast(exp.Literal.string("inf"), "DOUBLE"))
         test.replace(exp.Not(this=exp.Paren(this=number)))
     if dialect not in ("duckdb", "spark", "databricks"):  # others have no remainder of numbers
-        tree = tree.transform(_without_remainder)
+        while (rest := tree.find(exp.Mod)) is not None:
+            own = exp.Paren(this=rest.this.copy())
+            whole = exp.Floor(this=rest.this.copy())
+            rest.replace(exp.Paren(this=exp.Sub(this=own, expression=whole)))
     columns = [
         exp.cast(exp.column(use.name, quoted=True), _type(use)).as_(f"c{k}", quoted=True)
         for k, use in enumerate(uses)
