@@ -23,7 +23,7 @@ from pyarrow import csv
 import softcal as sc
 from softcal import cli
 from softcal._io import written_whole
-from softcal.sources.files import batches
+from softcal.scanning.source import Session, Use, batches, explaining, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -218,11 +218,13 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
             path.with_suffix(".new").write_bytes(path.read_bytes())
             path.with_suffix(".new").replace(path)
 
-    found = batches(path, ["y", "p"])
+    con = Session()
+    found = batches(opened(path, con).frame([Use("y", "number"), Use("p", "number")]), 1 << 16)
     next(found)
     change()
-    with pytest.raises(sc.InputError, match=r"changed while it was being read|no such file"):
-        list(found)
+    with pytest.raises(sc.InputError, match=r"changed while it was being read|no such file"):  # noqa: SIM117
+        with explaining(con):
+            list(found)
 
 
 @contextmanager
