@@ -312,7 +312,8 @@ class OpenedFiles(Here):
     def refuse_changed(self) -> None:
         """Raise if a file has changed since it was opened."""
         for each in self._files:
-            each.unchanged()
+            with readable(each.path):  # raises if it does not exist anymore
+                each.unchanged()
 
 
 class _Lazy(dict[str, Any]):
