@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
-from softcal.sources.files import batches
+from softcal.scanning.source import Session, Use, batches, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,15 +140,18 @@ def test_keyboard_interrupt_is_raised_and_next_call_works(
 ) -> None:
     threads = threading.active_count()
 
-    def interrupt(rows: int, _done: int, _total: int) -> None:
-        if rows > 50_000:
-            signal.raise_signal(signal.SIGINT)
+    def interrupted() -> None:
+        con = Session()
+        rows = opened(files["DATA"], con).frame([Use("y", "number"), Use("p", "number")])
+        for k, _ in enumerate(batches(rows, 10_000)):
+            if k == 5:
+                signal.raise_signal(signal.SIGINT)
 
     # A shell starts background jobs with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            list(batches(files["DATA"], ["y", "p"], progress=interrupt))
+            interrupted()
     finally:
         signal.signal(signal.SIGINT, before)
     assert threading.active_count() == threads
