@@ -245,6 +245,12 @@ def test_invalid_reading_options_are_refused(
         scanned(tmp_path / "a.csv", **options)
 
 
+@pytest.mark.parametrize("source", [pa.table({"y": [0.5], "p": [0.5]}), [], None])
+def test_options_of_files_are_refused_for_anything_else(source: Any) -> None:
+    with pytest.raises(sc.InputTypeError, match="a path, or a list of paths"):
+        scanned(source, sep=";")
+
+
 def test_binary_content_is_not_read_as_text(tmp_path: Path) -> None:
     pq.write_table(pa.table({"y": [0.5], "p": [0.5]}), tmp_path / "a.csv")
     with pytest.raises(sc.InputError, match="its content is not csv"):

@@ -39,6 +39,7 @@ from softcal.scanning.source import (
     Here,
     Part,
     ReadAgainError,
+    are_paths,
     quoted_name,
     quoted_text,
 )
@@ -57,7 +58,10 @@ SUFFIXES = ", ".join(_TEXT + _BINARY)
 
 def files_of(paths: Any) -> list[Any]:
     """Return the files that a path, a pattern, a folder, or several of these stand for."""
-    several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not are_paths(paths):
+        message = f"Files must have a path, or a list of paths: got {type(paths).__name__}."
+        raise InputTypeError(message)
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
     found: dict[Any, Any] = {}  # by resolved path
     for one in several:
         try:
