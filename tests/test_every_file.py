@@ -26,7 +26,7 @@ import softcal as sc
 from refusals import refusal
 from softcal import _io
 from softcal.calibrators.preview import fit_map
-from softcal.cli.options import as_options
+from softcal.cli.describe import as_options
 from softcal.scanning.data import FORMATS
 from workbooks import write_workbook
 

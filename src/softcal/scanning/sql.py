@@ -177,6 +177,15 @@ def _named(plan: Plan, k: int, t: int, query: nw.LazyFrame[Any]) -> nw.LazyFrame
     )  # fmt: skip
 
 
+def _write_remainders(tree: Any) -> None:
+    """Replace the remainder of x and 1 by x - FLOOR(x), for databases without the former."""
+    from sqlglot import exp
+
+    while (rest := tree.find(exp.Mod)) is not None:
+        own, whole = exp.Paren(this=rest.this.copy()), exp.Floor(this=rest.this.copy())
+        rest.replace(exp.Paren(this=exp.Sub(this=own, expression=whole)))
+
+
 def _in_dialect(
     text: str, table: str, uses: Sequence[Use], by: Sequence[Any], dialect: Dialect
 ) -> str:
@@ -191,11 +200,8 @@ def _in_dialect(
     for test in list(tree.find_all(exp.IsNan)):  # NaN is above infinity, or not comparable
         number = exp.LTE(this=test.this, expression=exp.cast(exp.Literal.string("inf"), "DOUBLE"))
         test.replace(exp.Not(this=exp.Paren(this=number)))
-    if dialect not in ("duckdb", "spark", "databricks"):  # others have no remainder of numbers
-        while (rest := tree.find(exp.Mod)) is not None:
-            own = exp.Paren(this=rest.this.copy())
-            whole = exp.Floor(this=rest.this.copy())
-            rest.replace(exp.Paren(this=exp.Sub(this=own, expression=whole)))
+    if dialect not in ("duckdb", "spark", "databricks"):
+        _write_remainders(tree)
     columns = [
         exp.cast(exp.column(use.name, quoted=True), _type(use)).as_(f"c{k}", quoted=True)
         for k, use in enumerate(uses)
