@@ -33,7 +33,7 @@ def _described(given: dict[str, Any]) -> dict[str, Any]:
 
 def _of_raw_votes(given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `scan` for raw votes."""
-    rest = {name: given[name] for name in ("bins", "drop_missing") if name in given}
+    rest: dict[str, Any] = {name: given[name] for name in ("bins", "drop_missing") if name in given}
     names = {"votes": "source", "worker": "rater"}
     votes = {names.get(name, name): value for name, value in given.items() if name not in rest}
     return {"y_true": sc.RawVotes(**votes), "y_prob": "p", **rest}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +20,8 @@ _PARTS = re.compile(
 )
 
 
-class Refusal(NamedTuple):
+@dataclass(frozen=True)
+class Refusal:
     """The parts of a message about values that break a rule."""
 
     name: str
@@ -36,5 +38,7 @@ def refusal(call: Callable[..., Any], *args: Any, **options: Any) -> Refusal:
         call(*args, **options)
     found = _PARTS.fullmatch(str(caught.value))
     assert found is not None, f"no rule, count, or remedy in: {caught.value}"
-    counts = (int(found[part].replace(",", "")) for part in ("count", "total"))
-    return Refusal(found["name"], found["must"], *counts, found["first"] or "", found["remedy"])
+    count, total = (int(found[part].replace(",", "")) for part in ("count", "total"))
+    return Refusal(
+        found["name"], found["must"], count, total, found["first"] or "", found["remedy"]
+    )

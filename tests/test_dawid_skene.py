@@ -400,7 +400,12 @@ def test_aggregation_needs_workers_and_votes(files: tuple[Path, Path]) -> None:
         ({"rater": "who", "raters": True}, "raters need vote shares"),
     ]
     for changed, said in choices:
-        given = {"item": "q", "source": votes, "positive": "yes", "aggregate": "dawid-skene"}
+        given: dict[str, Any] = {
+            "item": "q",
+            "source": votes,
+            "positive": "yes",
+            "aggregate": "dawid-skene",
+        }
         with pytest.raises(sc.InputError, match=said):
             sc.scan(preds, y_true=sc.RawVotes("says", **given | changed), y_prob="p")
     for arguments, said in (

@@ -412,7 +412,7 @@ def make(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[
     """Return the function that turns an Arrow table into a source."""
 
     def in_ibis(table: pa.Table) -> Any:
-        import ibis
+        import ibis  # type: ignore[import-untyped]
 
         return ibis.memtable(table)
 
@@ -582,9 +582,9 @@ def test_pairs_and_raters_of_arrays_give_the_same_sums(expected: dict[str, sc.Ta
     for model, p in two.items():
         alone = sc.reliability(shares, p, sample_weight=_column("w"), raters=True)
         for name in ("raw votes", "raw votes in the rows"):
-            found, own = (sc.smece_interval(each) for each in (expected[name][model], alone))
-            assert (found.low, found.high) == pytest.approx((own.low, own.high), abs=1e-12)
-            assert found.rater_share == pytest.approx(own.rater_share, abs=1e-9)
+            one, own = (sc.smece_interval(each) for each in (expected[name][model], alone))
+            assert (one.low, one.high) == pytest.approx((own.low, own.high), abs=1e-12)
+            assert one.rater_share == pytest.approx(own.rater_share, abs=1e-9)
 
 
 def test_models_of_long_rows_are_compared_by_item(expected: dict[str, sc.TableSet]) -> None:

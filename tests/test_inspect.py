@@ -90,7 +90,7 @@ def shapes(folder: Path) -> dict[str, tuple[Path, list[str]]]:
         ),
         "missing": ({"y": y, "p": ["", *p[1:]]}, ["--drop-missing"]),
         "days": ({"y": y, "p": p, "date": [f"2026-03-{1 + k % 9:02d}" for k in rows["k"]]}, []),
-        "classes": (classes | counts, ["--vote-columns 'votes_*'", "--pred-columns 'prob_*'"]),
+        "classes": ({**classes, **counts}, ["--vote-columns 'votes_*'", "--pred-columns 'prob_*'"]),
         "models": (
             {"id": [k // 2 for k in rows["k"]], "model": ["a", "b"] * 100, "correct": y,
              "confidence": p},

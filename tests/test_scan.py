@@ -151,7 +151,7 @@ def test_memory_is_bounded(kind: str, tmp_path: Path) -> None:
         path, n, most = tmp_path / "large.parquet", 40_000_000, 500
         p = np.tile(np.random.default_rng(0).random(1_000_000), n // 1_000_000)
         pq.write_table(pa.table({"y": p, "p": p}), path, row_group_size=n, use_dictionary=False)
-    line = [sys.executable, "-c", PEAK, path]
+    line = [sys.executable, "-c", PEAK, str(path)]
     ran = subprocess.run(line, capture_output=True, text=True, check=True)  # noqa: S603
     rows, peak = map(int, ran.stdout.split())
     path.unlink()

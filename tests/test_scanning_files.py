@@ -46,7 +46,8 @@ def source_of(paths: Any, **options: Any) -> Any:
 def ask(source: Any, uses: list[Use], *, numbered: bool = False) -> dict[str, list[Any]]:
     rows = source.numbered if numbered else source.frame
     found = answered(source.con, lambda: collected(rows(uses)))
-    return (found.sort_by(AT) if numbered else found).to_pydict()
+    columns: dict[str, list[Any]] = (found.sort_by(AT) if numbered else found).to_pydict()
+    return columns
 
 
 def values(paths: Any, *names: str, as_: Any = "value", **options: Any) -> dict[str, list[Any]]:

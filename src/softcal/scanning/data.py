@@ -349,7 +349,7 @@ class Days(_Stated):
     """
 
     column: str
-    every: Every = Every.DAY
+    every: Every | Literal["day", "week", "month"] = Every.DAY
     format: str | None = None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from softcal._display import keyword
-from softcal._validation.days import CLEAR, day_of
+from softcal._validation.days import CLEAR, Every, day_of
 from softcal._validation.rules import Rule, Spread
 from softcal.exceptions import InputError
 from softcal.scanning.texts import plain_word
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def text_of_day(days: Days, text: str | None) -> str | None:
     """Return the day, week, or month that a text states; None if it is not clear."""
     day = None if text is None else day_of(plain_word(text), days.format)
-    return None if day is None else day.begin(days.every).text
+    return None if day is None else day.begin(Every(days.every)).text
 
 
 def rule_of(days: Days) -> Rule:

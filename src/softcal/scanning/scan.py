@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import Coded, Rows
     from softcal.bins import BinsLike
-    from softcal.scanning.data import Cut, Data, Days, Label, Long
+    from softcal.scanning.data import Column, Cut, Data, Days, Label, Long
     from softcal.scanning.plan import Plan, Words
     from softcal.scanning.stream import Streamed
     from softcal.table.tableset import TableSet
@@ -36,7 +36,7 @@ def scan(
     source: Any,
     *,
     y_true: str | Label | None = None,
-    y_prob: str | Sequence[str] | Mapping[str, Any] | Long,
+    y_prob: str | Column | Sequence[str | Column] | Mapping[str, Any] | Long,
     by: str | Cut | Days | Sequence[str | Cut | Days] = (),
     sample_weight: str | None = None,
     groups: str | None = None,
