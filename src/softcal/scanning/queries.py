@@ -83,7 +83,7 @@ class Queries:
     ) -> None:  # fmt: skip
         """Add the rows of a result to a block of the set."""
         plan = self._plan
-        names: Any = [()]
+        names: Any = [] if plan.by else [()]
         cell = np.zeros(table.num_rows, dtype=np.int64)
         if plan.by and table.num_rows:
             weight = numbers(table["rows"]) if "rows" in table.column_names else None
