@@ -736,10 +736,10 @@ def _where(kind: str) -> str:
 
 HINTS: list[tuple[Any, Any, str]] = [
     ([-1.0, 1.0, -1.0], "y", r"use \(y \+ 1\) / 2"),
-    ([0.0, 40.0, 77.5], "y", 'label_scale="percent"'),
+    ([0.0, 40.0, 77.5], "y", r'y_true=Column\(\.{3}, scale="percent"\)'),
     ([3.0, 40.0, 77.0], "y", "softcal.Votes"),
-    ([-40.0, 7.0, 0.5], "y", 'label_scale="logit"'),
-    ([-4.0, -7.0, -0.5], "y", 'label_scale="logprob"'),
+    ([-40.0, 7.0, 0.5], "y", r'y_true=Column\(\.{3}, scale="logit"\)'),
+    ([-4.0, -7.0, -0.5], "y", r'y_true=Column\(\.{3}, scale="logprob"\)'),
     ([0.5, 1 + 1e-9, 0.5], "y", "rounding"),
     ([0.5, 1.0, 0.5], sc.Column("y", scale="percent"), ""),
 ]
@@ -759,9 +759,9 @@ def test_remedies_name_the_scale_that_the_values_fit(make: Callable[[pa.Table], 
 def test_slips_that_values_give_away_are_noted(make: Callable[[pa.Table], Any]) -> None:
     table = pa.table({"y": [0.5, 1.0, 0.25], "p": [0.2, 0.4, 1.0], "hard": [1.0, 0.0, 1.0]})
     slips: list[tuple[Any, Any, str]] = [
-        ("y", sc.Column("p", scale="percent"), 'leave out pred_scale="percent"'),
-        ("y", sc.Column("p", scale="logit"), 'leave out pred_scale="logit"'),
-        (sc.Column("y", scale="percent"), "p", 'leave out label_scale="percent"'),
+        ("y", sc.Column("p", scale="percent"), 'leave out y_prob=Column(..., scale="percent")'),
+        ("y", sc.Column("p", scale="logit"), 'leave out y_prob=Column(..., scale="logit")'),
+        (sc.Column("y", scale="percent"), "p", 'leave out y_true=Column(..., scale="percent")'),
         ("p", "hard", "every value of hard is 0 or 1"),
     ]
     for label, pred, note in slips:
@@ -776,7 +776,7 @@ def test_slips_that_values_give_away_are_noted(make: Callable[[pa.Table], Any]) 
 
 def test_probabilities_of_classes_as_logits_are_noted() -> None:
     pred = sc.Classes("prob_*", scale="logit")
-    with pytest.warns(sc.SoftcalWarning, match='leave out pred_scale="logit"'):
+    with pytest.warns(sc.SoftcalWarning, match=r'leave out y_prob=Classes\(..., scale="logit"\)'):
         sc.scan(TABLE, y_true=sc.Classes("share list"), y_prob={"one": pred})
 
 
@@ -805,7 +805,9 @@ def test_positive_word_that_no_row_has_is_refused(make: Callable[[pa.Table], Any
 
 def test_columns_of_the_wrong_kind_are_refused(make: Callable[[pa.Table], Any]) -> None:
     source = pa.table({"y": [0.5, 0.25], "p": [0.5, 0.5], "s": ["x", "y"]})
-    with pytest.raises(sc.SoftcalError, match=r"s must hold (real )?numbers.* positive=\"\w+\"\.$"):
+    with pytest.raises(
+        sc.SoftcalError, match=r"s must hold (real )?numbers.* positive=\"\w+\"\)\.$"
+    ):
         sc.scan(make(source), y_true="s", y_prob="p")
     with pytest.raises(sc.InputError, match=r"no column 'z'.* Its columns are: 'y', 'p', 's'"):
         sc.scan(make(source), y_true="z", y_prob="p")

@@ -21,21 +21,23 @@ from softcal.table import files as table_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-LATIN = 'must be text in UTF-8, and looks like latin-1. Pass encoding="latin-1", or save it again'
-UTF_16 = 'must be text in UTF-8, and looks like utf-16. Pass encoding="utf-16", or save it again'
-UTF_16_BE = 'looks like utf-16-be. Pass encoding="utf-16-be", or save it again as UTF-8.'
-SEMICOLONS = 'look separated by semicolons, not commas. Pass sep=";".'
+LATIN = 'must be text in UTF-8, and looks like latin-1. Pass Files(..., encoding="latin-1"), or save it again'
+UTF_16 = 'must be text in UTF-8, and looks like utf-16. Pass Files(..., encoding="utf-16"), or save it again'
+UTF_16_BE = (
+    'looks like utf-16-be. Pass Files(..., encoding="utf-16-be"), or save it again as UTF-8.'
+)
+SEMICOLONS = 'look separated by semicolons, not commas. Pass Files(..., sep=";").'
 
 SCORED = [
     ("x.csv", b"y;p\n0.5;0.5\n", f"Its columns are: 'y;p'. They {SEMICOLONS}"),
     ("x.csv", b"y;p;a,b\n0,5;0,5;1\n", SEMICOLONS),
     ("x.csv", b"y|p\n0.5|0.5\n", "separated by bars, not commas"),
-    ("x.csv", b"y\tp\n0.5\t0.5\n", "separated by tabs, not commas. Pass sep=\"tab\"."),
-    ("x.tsv", b"y,p\n0.5,0.5\n", "separated by commas, not tabs. Pass sep=\",\"."),
+    ("x.csv", b"y\tp\n0.5\t0.5\n", "separated by tabs, not commas. Pass Files(..., sep=\"tab\")."),
+    ("x.tsv", b"y,p\n0.5,0.5\n", "separated by commas, not tabs. Pass Files(..., sep=\",\")."),
     ("x.csv", b"q,r\n0.5,0.5\n", "Its columns are: 'q', 'r'.\n"),
-    ("x.csv", b'y,p\n"0,5","0,5"\n', ". If the comma starts the decimals, pass decimal=\",\"."),
+    ("x.csv", b'y,p\n"0,5","0,5"\n', ". If the comma starts the decimals, pass Files(..., decimal=\",\")."),
     ("x.jsonl", b'{"y": 0.5, "p": "0.5"}\n', "row 1. Write the number without quotes.\n"),
-    ("x.csv", b"y,p\nhalf,0.5\n", "name the one that counts as 1: positive=\"half\".\n"),
+    ("x.csv", b"y,p\nhalf,0.5\n", "that counts as 1: y_true=Column(..., positive=\"half\").\n"),
     ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16"), UTF_16),
     ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16-be"), UTF_16_BE),
     ("x.jsonl", '{"y": 0.5, "p": 0.5}\n'.encode("utf-16"), UTF_16),
