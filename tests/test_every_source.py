@@ -594,7 +594,7 @@ def test_models_of_long_rows_are_compared_by_item(expected: dict[str, sc.TableSe
     long = expected["long"].pair("a", "b")
     assert expected["long"].about.rows_dropped == 5
     with pytest.raises(
-        sc.InputError, match=r"5 values of id .* of 'a' and none of 'b'.* Pass drop"
+        sc.InputError, match=r"5 values of id .* of 'a' and none of 'b'.* Pass Long"
     ):
         sc.scan(LONG, y_true="y", y_prob=replace(MATCHED, drop_unmatched=False))
     np.testing.assert_allclose(long.cross, wide.cross, rtol=1e-12, atol=1e-12)

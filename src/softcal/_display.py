@@ -37,6 +37,7 @@ ARGUMENTS = {
     "aggregate": "RawVotes(..., aggregate={})",
     "allow_repeated": "RawVotes(..., allow_repeated={})",
     "drop_unmatched": "RawVotes(..., drop_unmatched={})",
+    "models:drop_unmatched": "Long(..., drop_unmatched={})",
     "classes": "Classes(..., names=[...])",
     "ordered": "Classes(..., ordered={})",
     "epochs": "Long(..., epochs={})",

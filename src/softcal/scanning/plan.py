@@ -379,7 +379,7 @@ def _matched_models(models: list[ModelRows], long: Long) -> tuple[list[ModelRows
                     f"models are compared on the same items: {alone[0]:,} values of {long.item} "
                     f"have a row of {model.name!r} and none of {models[j].name!r}, the first is "
                     f"{alone[1][0]!r:.60}. Pass "
-                    f"{keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
+                    f"{keyword('models:drop_unmatched', True)} to leave them out."  # noqa: FBT003
                 )
                 raise InputError(message)
             if alone is not None:

@@ -232,9 +232,10 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         Examples
         --------
         >>> import pandas as pd
-        >>> from softcal import scan
+        >>> from softcal import Classes, scan
+        >>> label = Classes("y", ordered=True)
         >>> rows = pd.DataFrame({"p_1": [0.5, 0.25], "p_2": [0.25, 0.5], "p_3": [0.25, 0.25]})
-        >>> tables = scan(rows.assign(y=[1, 3]), y_true="y", y_prob={"m": "p_*"}, ordered=True)
+        >>> tables = scan(rows.assign(y=[1, 3]), y_true=label, y_prob={"m": "p_*"})
         >>> {name: rel.smece for name, rel in tables.cumulative("m").items()}
         {'> 1': 0.375, '> 2': 0.25}
         """
@@ -276,9 +277,9 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         Examples
         --------
         >>> import pandas as pd
-        >>> from softcal import scan
+        >>> from softcal import Classes, scan
         >>> rows = pd.DataFrame({"p_cat": [0.75, 0.5], "p_dog": [0.25, 0.5], "y": ["cat", "dog"]})
-        >>> tables = scan(rows, y_true="y", y_prob={"model": "p_*"})
+        >>> tables = scan(rows, y_true=Classes("y"), y_prob={"model": "p_*"})
         >>> tables.item_scores("model").brier
         0.3125
         """
