@@ -166,7 +166,7 @@ def test_commands_of_a_report_name_the_votes(folder: Path) -> None:
     page = folder / "r.html"
     line = (folder / "long.csv", "--pred", "p2", *OPTIONS, "--raters", "-o", page)
     assert softcal_here("report", *line).returncode == 0
-    words = "long.csv --positive yes --item q.id --worker who --vote answer --pred p2"
+    words = "long.csv --positive yes --item q.id --vote answer --worker who --pred p2"
     assert words in text_of_page(page)
     counts = (folder / "counts.csv", "--pred", "p2", "--vote-columns", "no,yes", "-o", page)
     assert softcal_here("report", *counts).returncode == 0
@@ -336,7 +336,7 @@ def test_unmatched_items_are_counted_and_refused_or_dropped(folder: Path) -> Non
     assert re.fullmatch(
         r"each q\.id must have a prediction and votes: 1 of 115 rows of predictions have no votes, "
         r"the first is 'q7'; 5 of 119 items with votes have no prediction, the first is 'q[0-4]'\. "
-        r"Pass drop_unmatched=True to leave them out\.",
+        r"Pass RawVotes\(\.\.\., drop_unmatched=True\) to leave them out\.",
         str(caught.value),
     )
     found = scanned(fewer, some, drop_unmatched=True)
@@ -379,8 +379,8 @@ BAD: list[tuple[Callable[[], Any], str]] = [
      "p must be the same in all rows of an item: q.id 'q\\d+' has"),
     (lambda: scanned(LONG.assign(kind=LONG["who"]), None, by="kind"),
      "kind must be the same in all rows of an item: q.id 'q\\d+' has 'w"),
-    (lambda: scanned(raters=True, rater=None), "raters=True needs rater="),
-    (lambda: scanned(raters=True, groups="kind"), "raters=True cannot be combined with groups"),
+    (lambda: scanned(raters=True, rater=None), r"raters=True\) needs rater="),
+    (lambda: scanned(raters=True, groups="kind"), r"raters=True\) cannot be combined with groups"),
     (lambda: scanned(item=None), "votes need items: pass item="),
     (lambda: scanned(vote=None), "pass vote=, the column of the votes"),
     (lambda: scanned(votes=COUNTED), "leave vote and rater out: Votes already"),
@@ -470,7 +470,7 @@ def test_bad_counts_are_refused(
 
 CONTRADICTIONS = [
     (("--vote", "answer"), "pass --item COL"),
-    (("--votes-file", "votes.csv", "--item", "q.id"), "pass --vote COL, the column of the votes."),
+    (("--votes-file", "votes.csv", "--item", "q.id"), "needs the column of votes: pass --vote COL"),
     (("--vote", "answer", "--item", "q.id", "--raters"), "pass --worker COL"),
     (
         ("--vote", "answer", "--item", "q.id", "--label", "p2"),
@@ -484,7 +484,7 @@ CONTRADICTIONS = [
     (("--label", "p2", "--by-rater", "kind"), "--by-rater needs raw votes: pass --vote COL"),
     (
         ("--vote", "no", "--item", "q.id", "--by-rater", "kind"),
-        "pass --worker COL, the column of who voted.",
+        "needs the rater of each vote: pass --worker COL",
     ),
     (
         ("--vote-columns", "no,yes", "--label", "p2"),

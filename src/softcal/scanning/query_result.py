@@ -117,7 +117,7 @@ def _read(result: Any) -> _Result:
         table = frame.to_arrow()
         numbers = np.array([table[name].cast(pa.float64()).to_numpy() for name in NUMBERS])
         texts = {name: table[name].cast(pa.string()).to_pylist() for name in (*by, *TEXTS)}
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OverflowError, TypeError) as error:
         message = f"the result must have the types that the query returns: {error}"
         raise InputError(message) from error
     return _Result(by, texts, numbers[0], numbers[1], numbers[2:])
@@ -138,6 +138,6 @@ def _refuse_broken(found: _Result) -> None:
     if not all(np.isfinite(each).all() for each in (found.rows, found.bin, found.sums)):
         message = "the result must have finite numbers, in every row."
         raise InputError(message)
-    if not found.sums[SUM_NAMES.index("count")].sum():
-        message = "the table has no rows, or only rows of weight 0."
+    if not found.rows.size:
+        message = "the table has no rows, so there is nothing to measure."
         raise InputError(message)
