@@ -426,7 +426,7 @@ def test_every_output_option_is_tested_for_overwriting() -> None:
         for option in param.opts
         if option in ("-o", "--save", "--plot")
     }
-    elsewhere = {("merge", "-o"), ("apply", "-o")}  # tested below
+    elsewhere = {("merge", "-o"), ("apply", "-o"), ("inspect", "-o")}  # tested below
     without_input = {("demo", "-o"), ("paper", "-o")}
     assert found == {words[:2] for words in WRITERS} | elsewhere | without_input
 
@@ -439,6 +439,7 @@ def test_an_output_that_is_an_input_is_refused(bench: Bench, refused: Refused) -
         for command in EVERY_COMMAND[-3:]:
             said = refused(*command[:-1], name)
             assert f"{name} must not be a file that the command reads: it is {bench.data}" in said
+        assert "must not be a file that the command reads" in refused("inspect", "DATA", "-o", name)
     linked.unlink()
     folder = bench.data.with_name("folder.parquet")
     folder.mkdir()
