@@ -230,7 +230,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"encoding": "ascii"}, "it is not text in ascii"),
     ({"encoding": "utf-16"}, "cannot read .*a.csv: "),
     ({"format": "xls"}, "input_format must be one of csv, tsv, json"),
-    ({"format": "parquet"}, 'its content is not parquet. Leave input_format="parquet" out'),
+    (
+        {"format": "parquet"},
+        'its content is not parquet. Leave Files\\(..., format="parquet"\\) out',
+    ),
     ({"format": "json"}, "cannot read .*a.csv: "),
     ({"scale": "odds"}, "scale must be one of probability, percent, logit, logprob"),
 ]
@@ -387,7 +390,7 @@ def test_text_that_is_not_a_percentage_is_refused_with_a_remedy(tmp_path: Path) 
         assert "Write 50.5%" in found.remedy
     (tmp_path / "a.csv").write_text("y;p\n1;50,5%\n")
     found = refusal(scanned, tmp_path / "a.csv", sep=";", y_true="y", scale="percent")
-    assert 'pass decimal=","' in found.remedy
+    assert 'pass Files(..., decimal=",")' in found.remedy
     for text in ("half %", "%", "1_0%"):
         (tmp_path / "a.csv").write_text(f"y,p\n1,{text}\n")
         (tmp_path / "a.json").write_text(json.dumps([{"y": 1, "p": text}]))

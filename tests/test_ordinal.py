@@ -405,7 +405,9 @@ def test_a_large_ordered_set_is_saved_as_parquet(
 def test_a_set_without_order_has_no_thresholds(file: Path) -> None:
     tables = sc.scan(file, **OPTIONS)
     assert (tables.thresholds, tables.item_scores("a").wasserstein) == ((), None)
-    with pytest.raises(sc.InputError, match=r"Scan the rows again with Classes\(\.\.\., ordered=True\)"):
+    with pytest.raises(
+        sc.InputError, match=r"Scan the rows again with Classes\(\.\.\., ordered=True\)"
+    ):
         tables.cumulative("a")
     with pytest.raises(sc.InputError, match="cannot add sets with different targets"):
         tables + sc.scan(file, **IN_ORDER)
@@ -508,7 +510,9 @@ def test_report_of_arrays_uses_order_of_votes_or_argument(
 
 def test_order_on_the_command_line_needs_classes(file: Path) -> None:
     alone = softcal("score", file, "--label", "site", "--pred", "a_1", "--ordered")
-    assert "--ordered needs many classes that are not raw votes: pass --pred-columns" in alone.stderr
+    assert (
+        "--ordered needs many classes that are not raw votes: pass --pred-columns" in alone.stderr
+    )
     saved = file.with_name("t.softcal")
     softcal("scan", file, *ARGUMENTS, "-o", saved)
     other = softcal("score", saved, "--ordered")

@@ -6,6 +6,7 @@ Each kind of label is one small object, so that a combination that makes no sens
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -79,6 +80,19 @@ class Files(_Stated):
 
     def _refuse_impossible(self) -> None:
         _one_of("input_format", self.format, (None, *FORMATS))
+        if not are_paths(self.paths):
+            message = (
+                f"Files must have a path, or a list of paths, not {type(self.paths).__name__}. "
+                "Options for reading files have no meaning for anything else."
+            )
+            raise InputTypeError(message)
+
+
+def are_paths(source: Any) -> bool:
+    """Return whether a source is a path, or several."""
+    several = isinstance(source, list | tuple) and bool(source)
+    each = source if several else [source]
+    return all(isinstance(one, str | os.PathLike) for one in each)
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,7 +7,6 @@ says whether the text is no number.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -22,7 +21,7 @@ import narwhals.stable.v2 as nw
 
 from softcal._display import did_you_mean, keyword
 from softcal.exceptions import InputError, InputTypeError
-from softcal.scanning.data import Files
+from softcal.scanning.data import Files, are_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -458,15 +457,6 @@ def opened_to_join(source: Any, con: Any) -> Source:
     return found
 
 
-def are_paths(source: Any) -> bool:
-    """Return whether a source is a path, or several."""
-    return isinstance(source, str | os.PathLike) or (
-        isinstance(source, list | tuple)
-        and bool(source)
-        and all(isinstance(each, str | os.PathLike) for each in source)
-    )
-
-
 def _table_of(columns: Mapping[str, Any]) -> Any:
     """Return the Arrow table of columns in memory, each a list or an array."""
     import pyarrow as pa
@@ -574,7 +564,7 @@ class Session:
             "memory_limit": "800MB",
         }  # fmt: skip
         own = ("streaming_buffer_size = '32MB'", "perfect_ht_threshold = 17",
-               "python_enable_replacements = false")  # fmt: skip
+               "python_enable_replacements = false", "enable_progress_bar = false")  # fmt: skip
         self._con = duckdb.connect(config=whole)
         for setting in own:
             self._con.execute(f"SET {setting}").fetchall()
@@ -633,6 +623,8 @@ def collected(frame: Frame) -> Any:
 
 def batches(frame: Frame, rows: int) -> Iterator[Any]:
     """Stream the rows of an engine as Arrow batches."""
+    import pyarrow as pa
+
     native = frame.to_native()
     if frame.implementation.is_polars():
         for part in native.collect_batches(chunk_size=rows, engine="streaming"):
@@ -641,7 +633,8 @@ def batches(frame: Frame, rows: int) -> Iterator[Any]:
         yield from native.to_arrow_reader(rows)
     elif frame.implementation.is_dask():
         for part in native.partitions:
-            yield from nw.from_native(part.compute(), eager_only=True).to_arrow().to_batches(rows)
+            whole = pa.Table.from_pandas(part.compute(), preserve_index=False)
+            yield from whole.to_batches(rows)
     else:
         yield from collected(frame).to_batches(rows)
 
