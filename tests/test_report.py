@@ -1089,9 +1089,7 @@ def test_sample_of_files_does_not_depend_on_threads(tmp_path: Path) -> None:
         frames.y.to_numpy(), frames.p.to_numpy(), groups=frames.g.astype(str).to_numpy()
     )
     for trial in found.after:
-        assert (
-            f'<td class="wide">{trial.brier:.5f}</td><td>{trial.smece.value:.3f}</td>' in pages[0]
-        )
+        assert f'<td class="wide">{trial.brier:.5f}</td><td>{trial.smece.value:.3f}</td>' in page
 
 
 def test_recalibration_is_evaluated_on_held_out_rows(tmp_path: Path) -> None:
