@@ -12,6 +12,7 @@ from softcal.exceptions import InputError
 from softcal.scanning.data import Cut, Days
 from softcal.scanning.days import refuse_unclear, text_of_day
 from softcal.scanning.texts import text_of
+from softcal.table.owners import places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -114,3 +115,12 @@ class Cells:
     def groups(self, values: Any) -> Coded:
         """Return the groups of rows."""
         return coded_groups(values, str(self._plan.data.groups))
+
+    def places(self, groups: Any) -> Any:
+        """Return a batch of groups with the place that each shares with others."""
+        import pyarrow as pa
+
+        found = self.groups(groups["group"])
+        place = places_of(found.names)[found.numbers].astype(np.int16)
+        names = ["group", "place"]
+        return pa.record_batch([groups["group"], pa.array(place)], names)

@@ -36,7 +36,7 @@ from softcal.scanning.source import collected, kept, opened, opened_to_join
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from softcal.scanning.ranges import Ranges
     from softcal.scanning.source import Frame, Source
@@ -125,12 +125,12 @@ class Plan(NamedTuple):
 
     def kept(self) -> Plan:
         """Return the plan with numbers that are parsed once, for several queries."""
-        found: dict[int, Roles] = {}
-        for model in self.models:
-            roles = model.roles
-            if id(roles) not in found:
-                rows = kept(roles.rows, self.con) if roles.parsed else roles.rows
-                found[id(roles)] = roles._replace(rows=rows)
+        return self.with_rows(lambda own: kept(own.rows, self.con) if own.parsed else own.rows)
+
+    def with_rows(self, change: Callable[[Roles], Frame]) -> Plan:
+        """Return the plan with other rows."""
+        different = {id(model.roles): model.roles for model in self.models}
+        found = {key: roles._replace(rows=change(roles)) for key, roles in different.items()}
         models = tuple(model._replace(roles=found[id(model.roles)]) for model in self.models)
         return self._replace(models=models)
 

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pyarrow as pa
 
+from softcal._validation.inputs import Coded
 from softcal.scanning import sums
 from softcal.scanning.checks import BROKEN, GONE
-from softcal.scanning.source import batches, collected
+from softcal.scanning.source import Engine, Here, batches, collected, kept
 from softcal.scanning.stream import Streamed, numbers
 from softcal.table.blocks import BLOCKS, Sparse
 from softcal.table.build import MAX_CELLS, Entries, refuse_many_cells
 from softcal.table.kernel import SUM_NAMES
+from softcal.table.owners import MAX_GROUPS, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from softcal.table.build import Builder
 
 _ENTRIES_AT_ONCE = 1 << 18
+_FIRST_ROWS = 10 * MAX_CELLS
 
 
 def table_queries(
@@ -41,12 +45,16 @@ class Queries:
 
     def __init__(self, plan: Plan, builder: Builder, cells: Cells) -> None:
         self._plan, self._builder, self._cells = plan, builder, cells
+        self._places: tuple[Place, ...] | None = None
 
     def refuse_many_cells(self) -> None:
-        """Raise if segments have too many combinations of values, before anything is computed."""
+        """Raise if the first rows have too many combinations of values, before all are read.
+
+        The set refuses those of later rows, when it gets them.
+        """
         plan = self._plan
         if plan.by:
-            each = plan.part(0).select(*plan.by).unique().head(MAX_CELLS + 1)
+            each = plan.part(0).select(*plan.by).head(_FIRST_ROWS).unique()
             if collected(each).num_rows > MAX_CELLS:
                 refuse_many_cells(plan.data.columns_of_segments)
 
@@ -68,11 +76,9 @@ class Queries:
         flags = {"weighted": self._plan.weighted, "voted": self._plan.voted}
         here = (place >= 0) & (numbers(table[sums.source_of("count", **flags)]) > 0)
         table = table if here.all() else table.filter(here)
-        values = np.zeros((len(SUM_NAMES), table.num_rows))
-        for j, name in enumerate(SUM_NAMES):
-            own = sums.source_of(name, **flags)
-            if own is not None:
-                values[j] = numbers(table[own])
+        none = np.zeros(table.num_rows)
+        sources = [sums.source_of(name, **flags) for name in SUM_NAMES]
+        values = [none if own is None else numbers(table[own]) for own in sources]
         counted = total - dropped if first else 0
         self._add("tables", (k, t), table, ["bin"], values, rows=counted)
         return Streamed(total, dropped)
@@ -90,13 +96,13 @@ class Queries:
             cell, names = self._cells.of_batch([table[name] for name in plan.by], weight)
         above = [cell] if owners is None else [cell, owners.numbers]
         keys = np.array([*above, *(numbers(table[name]) for name in places)], dtype=np.int64)
-        found = Sparse.of(keys, values).under(*key)
+        found = Sparse.of_result(keys, values).under(*key)
         if table.num_rows or rows:
             who = () if owners is None else owners.names
             self._builder.add(Entries(rows, names, {block: found}, who))
 
-    def _values(self, table: Any, block: str) -> Any:
-        return np.array([numbers(table[name]) for name in BLOCKS[block].sums], dtype=np.float64)
+    def _values(self, table: Any, block: str) -> list[Any]:
+        return [numbers(table[name]) for name in BLOCKS[block].sums]
 
     def misses_groups(self) -> bool:
         """Return whether a row has no group, which the kernel does not see."""
@@ -104,6 +110,27 @@ class Queries:
             return False
         rows = self._plan.models[0].roles.rows.select("group")
         return bool(collected(rows.filter(nw.col("group").is_null()).head(1)).num_rows)
+
+    def share_places(self) -> None:
+        """Let groups share places before they are counted, if there are more than a set keeps."""
+        plan = self._plan
+        source = plan.models[0].roles.source
+        if isinstance(source, Engine) and source.implementation.is_duckdb():
+            return  # of a connection of the caller, to which nothing can be given
+        shared = [each.select("group") for each in {id(m.roles): _counting(m.roles.rows)
+                                                    for m in plan.models}.values()]  # fmt: skip
+        every = nw.concat(shared).unique()
+        if isinstance(source, Here):
+            every = kept(every, plan.con)
+        if collected(every.select(nw.len().alias("n")))["n"][0].as_py() <= MAX_GROUPS:
+            return
+        found = [self._cells.places(each) for each in batches(every, _ENTRIES_AT_ONCE)]
+        places = source.given(pa.Table.from_batches(found), plan.con)
+        self._plan = plan.with_rows(
+            lambda roles: roles.rows.join(places, on="group", how="inner")
+            .drop("group").rename({"place": "group"})
+        )  # fmt: skip
+        self._places = tuple(map(Place, range(MAX_GROUPS)))
 
     def groups(self) -> None:
         """Add the sums of groups."""
@@ -121,8 +148,13 @@ class Queries:
             if "weight" in table.column_names:
                 table = table.filter(numbers(table["weight"]) > 0)  # noqa: PLW2901
             if table.num_rows:
-                own = self._cells.groups(table[owner]) if owner == "group" else self._raters(table)
+                own = self._groups(table) if owner == "group" else self._raters(table)
                 self._add(block, key, table, places, self._values(table, block), owners=own)
+
+    def _groups(self, table: Any) -> Coded:
+        if self._places is not None:
+            return Coded(numbers(table["group"]).astype(np.int64), self._places)
+        return self._cells.groups(table["group"])
 
     def _raters(self, table: Any) -> Any:
         from softcal.scanning.cells import coded

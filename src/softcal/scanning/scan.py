@@ -210,6 +210,7 @@ def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
     if streamed is None or (plan.data.groups is not None and queries.misses_groups()):
         return None
     if plan.data.groups is not None:
+        queries.share_places()
         queries.groups()
     if plan.pair_grid is not None:
         queries.pairs()

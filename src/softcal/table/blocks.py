@@ -136,6 +136,19 @@ class Sparse(NamedTuple):
         return Sparse.of(keys, values)
 
     @staticmethod
+    def of_result(keys: IntArray, columns: Sequence[npt.NDArray[Any]]) -> Sparse:
+        """Sort the result of a group-by, whose keys hardly ever repeat, by key."""
+        sizes = keys.max(axis=1, initial=0) + 1
+        if math.prod(sizes.tolist()) >= 1 << 62:
+            return Sparse.of(keys, np.array(columns, dtype=np.float64))
+        flat = np.ravel_multi_index(tuple(keys), tuple(sizes))
+        order = flat.argsort()
+        values = np.empty((len(columns), flat.size))
+        for row, column in zip(values, columns, strict=True):
+            row[:] = column[order]
+        return Sparse.of(keys[:, order], values)
+
+    @staticmethod
     def of(keys: IntArray, values: FloatArray) -> Sparse:
         """Sort entries by key, and add up those with the same key."""
         if not keys.shape[1]:
