@@ -36,7 +36,6 @@ SCORED = [
     ("x.tsv", b"y,p\n0.5,0.5\n", "separated by commas, not tabs. Pass Files(..., sep=\",\")."),
     ("x.csv", b"q,r\n0.5,0.5\n", "Its columns are: 'q', 'r'.\n"),
     ("x.csv", b'y,p\n"0,5","0,5"\n', ". If the comma starts the decimals, pass Files(..., decimal=\",\")."),
-    ("x.jsonl", b'{"y": 0.5, "p": "0.5"}\n', "row 1. Write the number without quotes.\n"),
     ("x.csv", b"y,p\nhalf,0.5\n", "that counts as 1: y_true=Column(..., positive=\"half\").\n"),
     ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16"), UTF_16),
     ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16-be"), UTF_16_BE),

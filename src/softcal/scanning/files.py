@@ -276,7 +276,7 @@ class OpenedFiles(Here):
         if own.type_ == "CSV":  # an empty text is no number anyway
             return f"nullif({own}, '')" if as_ == "value" else own
         if own.type_ == "JSON":
-            found = _json_text(own, number=as_ == "number")
+            found = f"({own} ->> '$')"
         elif type_ == own.type_:
             return own
         else:  # 4.0 of numbers is equal to 4 of text
@@ -349,9 +349,15 @@ def _parquet(path: Any, _form: Format, _how: Files, con: Any) -> tuple[list[str]
         schema = pq.read_schema(file)
     if is_saved_schema(schema):
         refuse_set(path)
-    plain = ", hive_partitioning = false"  # else a folder named a=1 adds a column
-    scan = Scan(con, "*", "read_parquet", plain, schema.remove_metadata(), (_address(path, con),))
-    return schema.names, _part(scan, schema.names, _columns(scan()), path)
+    # A folder named day=1 is a column, as Spark writes it, unless the file has a column day.
+    folders = [each.partition("=") for each in str(path).split("/")[:-1]]
+    keys = {key for key, equals, _ in folders if equals}
+    hive = str(bool(keys) and keys.isdisjoint(schema.names)).lower()
+    options = f", hive_partitioning = {hive}, hive_types_autocast = false"
+    scan = Scan(con, "*", "read_parquet", options, schema.remove_metadata(), (_address(path, con),))
+    found = scan()
+    names = schema.names + found.columns[len(schema.names) :]
+    return names, _part(scan, names, _columns(found), path)
 
 
 def _columns(relation: Any) -> list[Own]:
@@ -496,15 +502,6 @@ def _in_json(places: Sequence[Sequence[str]], *, is_list: bool) -> Own:
     each = [f"json_extract(json, {quoted_text(pointer(keys))})" for keys in places]
     found = each[0] if len(each) == 1 else f"coalesce({', '.join(each)})"
     return Own(f"CAST({found} AS DOUBLE[])", "DOUBLE[]") if is_list else Own(found, "JSON")
-
-
-def _json_text(own: str, *, number: bool) -> str:
-    """Return a value of JSON as text. For numbers, a number in quotes keeps them, so it is text."""
-    text = f"({own} ->> '$')"
-    if not number:
-        return text
-    quoted = f"json_type({own}) = 'VARCHAR' AND TRY_CAST({text} AS DOUBLE) IS NOT NULL"
-    return f"(CASE WHEN {quoted} THEN CAST({own} AS VARCHAR) ELSE {text} END)"
 
 
 def _found_later(part: Part, name: str) -> bool:

@@ -13,7 +13,6 @@ _ANSWERS = (
 )  # fmt: skip
 
 _WRITTEN = (
-    ('".*"', " Write the number without quotes."),  # of JSON
     (r"[+-]?\d*,\d+", f" If the comma starts the decimals, pass {keyword('decimal', ',')}."),
     (r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?", " Write it without thousands separators."),
 )
