@@ -9,7 +9,6 @@ import numpy as np
 
 from softcal._display import did_you_mean, keyword
 from softcal._validation.rules import MISSING
-from softcal.crowd import dawid_skene
 from softcal.exceptions import InputError
 from softcal.scanning.checks import Check, refuse
 from softcal.scanning.expressions import when
@@ -240,7 +239,12 @@ def _of_matrix(
         )
     posterior = label.aggregate == "dawid-skene"
     totals = votes.effective_totals.astype(np.float64)
-    shares = dawid_skene(votes).posterior if posterior else votes.shares
+    if posterior:
+        from softcal.crowd import dawid_skene  # here, because SciPy's sparse matrices take long
+
+        shares = dawid_skene(votes).posterior
+    else:
+        shares = votes.shares
     totals = np.ones(len(items)) if posterior else totals
     columns: dict[str, Any] = {"item": items, "m": totals}
     if classes is None:
