@@ -1,7 +1,7 @@
 # `make demo` runs the demo, `make check` runs everything CI runs. Both set up .venv first.
 PYTHON ?= python3
 # Debian packages that pip cannot install; `make system` installs them as root.
-SYSTEM := python3-venv default-jre-headless chromium
+SYSTEM := python3-venv default-jre-headless chromium postgresql
 COMPILER := g++ python3-dev
 CROSS := g++ g++-aarch64-linux-gnu qemu-user
 BIN := .venv/bin

@@ -133,9 +133,10 @@ def precise(runs: int) -> None:
             frame["p"] = rng.uniform(0.3, 0.9, n)
             mean = frame.p.to_numpy() - gap * here
             frame["y"] = np.where(here, labels(inside, mean, rng), labels(kind, mean, rng))
+            label = sc.Shares("y", votes=4) if kind == "4 votes" else "y"
             found = sc.audit(
-                frame, y_true="y", y_prob="p", by=[f"c{c}" for c in range(columns)], level=LEVEL,
-                draws=399, rng=seed, n_votes=4 if kind == "4 votes" else None,
+                frame, y_true=label, y_prob="p", by=[f"c{c}" for c in range(columns)], level=LEVEL,
+                draws=399, rng=seed,
             )  # fmt: skip
             residual = (frame.p - frame.y)[here]
             pvalue = ttest_1samp(residual, 0).pvalue * len(found.segments)

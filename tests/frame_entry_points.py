@@ -23,6 +23,22 @@ if TYPE_CHECKING:
 # Frames
 
 
+def _described(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `scan` for rows whose labels may be shares of votes."""
+    rest = {"y_true": "y", "y_prob": "p", **given}
+    if "n_votes" in rest:
+        rest["y_true"] = sc.Shares(rest["y_true"], votes=rest.pop("n_votes"))
+    return rest
+
+
+def _of_raw_votes(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `scan` for raw votes."""
+    rest: dict[str, Any] = {name: given[name] for name in ("bins", "drop_missing") if name in given}
+    names = {"votes": "source", "worker": "rater"}
+    votes = {names.get(name, name): value for name, value in given.items() if name not in rest}
+    return {"y_true": sc.RawVotes(**votes), "y_prob": "p", **rest}
+
+
 def framed(seed: int) -> None:
     """Scan random rows in a frame, and compare the result with that of the arrays."""
     rng = Random(seed)  # noqa: S311 - nobody's secret
@@ -40,7 +56,7 @@ def framed(seed: int) -> None:
             (None, math.nan, -1.0, 2.0, math.inf, "x", True, [1.0])
         )
     frame = _frame(columns, rng)
-    tables = None if frame is None else answer(lambda: sc.scan(frame, **given))
+    tables = None if frame is None else answer(lambda: sc.scan(frame, **_described(given)))
     if tables is None:
         return
     table(tables["p"].coarsen(given["bins"]))
@@ -171,7 +187,7 @@ def raw_votes(seed: int) -> None:
     given |= {} if together else {"votes": frames[0]}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "dawid_skene did not converge")
-        tables = answer(lambda: sc.scan(first, y_prob="p", **given))
+        tables = answer(lambda: sc.scan(first, **_of_raw_votes(given)))
     if tables is None:
         return
     rel = tables["p"]
@@ -221,16 +237,16 @@ def audited(seed: int) -> None:
         "rng": 0,
     }
     given |= (
-        {"features": {"x": rng.choice((2, 3, [0.5], [0.2, 0.9]))}} if rng.random() < 0.3 else {}
+        {"by": ["s", sc.Cut("x", rng.choice((2, 3, [0.5], [0.2, 0.9])))]}
+        if rng.random() < 0.3
+        else {}
     )
     given |= {"sample_weight": "w"} if rng.random() < 0.3 else {}
     given |= {"n_votes": "m"} if rng.random() < 0.3 else {}
     if rng.random() < 0.3:
         given[rng.choice(list(given))] = rng.choice(("nothing", [], *BAD_VALUES))
     frame = _frame(columns, rng)
-    found = (
-        None if frame is None else answer(lambda: sc.audit(frame, y_true="y", y_prob="p", **given))
-    )
+    found = None if frame is None else answer(lambda: sc.audit(frame, **_described(given)))
     if found is None:
         return
     str(found)
@@ -323,8 +339,10 @@ def _result(seed: int) -> Any:
     names |= dict(zip("ypstwm", rng.sample(_NAMES, 6), strict=True)) if rng.random() < 0.4 else {}
     renamed = {names.get(name) or name: column for name, column in columns.items()}
     given: dict[str, Any] = {"y_true": names["y"] or "y", "y_prob": names["p"] or "p"}
-    roles = {"by": "s", "sample_weight": "w", "n_votes": "m"}
+    roles = {"by": "s", "sample_weight": "w"}
     given |= {key: names[name] or name for key, name in roles.items() if rng.random() < 0.4}
+    if rng.random() < 0.4:
+        given["y_true"] = sc.Shares(given["y_true"], votes=names["m"] or "m")
     if rng.random() < 0.1:
         given[rng.choice(list(given))] = rng.choice(BAD_VALUES)
     import pyarrow as pa

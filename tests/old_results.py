@@ -69,14 +69,14 @@ def _examples() -> dict[str, sc.TableSet]:
     return {
         "groups_by": sc.scan(pd.DataFrame(rows), **two, by=["site", "device"], groups="who", sample_weight="w"),
         "raters": sc.scan(
-            pd.DataFrame(votes), y_prob=["a", "b"], item="item", vote="vote", worker="worker", positive=1,
-            raters=True, bins=edges, by="site",
+            pd.DataFrame(votes), y_prob=["a", "b"], bins=edges, by="site",
+            y_true=sc.RawVotes("vote", item="item", rater="worker", positive=1, raters=True),
         ),
         "ordered": sc.scan(
-            pd.DataFrame(rows), vote_counts=["i", "j", "k"], y_prob=classes, classes=["1", "2", "3"],
-            ordered=True, by="site", groups="who", bins=edges,
+            pd.DataFrame(rows), y_prob=classes, by="site", groups="who", bins=edges,
+            y_true=sc.Classes(["i", "j", "k"], names=["1", "2", "3"], counts=True, ordered=True),
         ),
-        "bounds": sc.scan(pd.DataFrame(rows), label_bounds=("y", "h"), y_prob=["a", "b"], bins=edges),
+        "bounds": sc.scan(pd.DataFrame(rows), y_true=sc.Bounds("y", "h"), y_prob=["a", "b"], bins=edges),
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import copy
 import io
 import json
 import math
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +55,10 @@ def whole_sets() -> tuple[sc.TableSet, ...]:
         "g": [1, 1, 1, 2, 2, 3, 3, 3, 4],
     })  # fmt: skip
     models = {"m": ["a", "b", "c"], "n": ["d", "e", "f"]}
-    classes: dict[str, Any] = {"y_true": ["i", "j", "k"], "y_prob": models, "bins": edges}
-    classes["classes"] = ["1", "2", "3"]
+    label = sc.Classes(["i", "j", "k"], names=["1", "2", "3"])
+    classes: dict[str, Any] = {"y_true": label, "y_prob": models, "bins": edges}
+    ordered = classes | {"y_true": replace(label, ordered=True)}
+    raw = sc.RawVotes("said", item="item", rater="who", positive=1, raters=True)
     voted = {
         "item": [1, 1, 2, 2, 3, 3], "p": [0.2, 0.2, 0.6, 0.6, 0.9, 0.9], "q": [0.5] * 6,
         "who": ["a", "b", "a", "c", "b", "c"], "said": [1, 0, 1, 1, 0, 1],
@@ -63,15 +66,12 @@ def whole_sets() -> tuple[sc.TableSet, ...]:
     return (
         sc.scan(rows, y_true="y", y_prob=both, by=["s", "m"], sample_weight="w", bins=edges),
         sc.scan(rows, y_true="y", y_prob=both, by="s", groups="g", bins=edges),
-        sc.scan(rows, y_true="y", y_prob="p", n_votes="m", date="2026-11-16"),
+        sc.scan(rows, y_true=sc.Shares("y", votes="m"), y_prob="p", date="2026-11-16"),
         sc.scan(of_classes, **classes, by="s"),
-        sc.scan(of_classes, **classes, ordered=True),
-        sc.scan(of_classes, **classes, ordered=True, groups="g"),
-        sc.scan(
-            pa.table(voted), y_prob=both, item="item", vote="said", worker="who", positive=1,
-            raters=True, bins=edges,
-        ),
-        sc.scan(rows, label_bounds=("y", "h"), y_prob=both, by="s", bins=edges),
+        sc.scan(of_classes, **ordered),
+        sc.scan(of_classes, **ordered, groups="g"),
+        sc.scan(pa.table(voted), y_true=raw, y_prob=both, bins=edges),
+        sc.scan(rows, y_true=sc.Bounds("y", "h"), y_prob=both, by="s", bins=edges),
     )  # fmt: skip
 
 

@@ -50,21 +50,24 @@ VOTES = pd.concat([ROWS] * 3).assign(
     vote=_RNG.integers(0, 2, 3 * N),
 )
 TWO: dict[str, Any] = {"y_true": "y", "y_prob": ["a", "b"], "by": ["site", "device"]}
-CLASSES: dict[str, Any] = {"y_prob": {"a": P, "b": Q}, "by": "site", "classes": ["1", "2", "3"]}
+CLASSES: dict[str, Any] = {"y_prob": {"a": P, "b": Q}, "by": "site"}
+NAMES = ["1", "2", "3"]
+RAW = sc.RawVotes("vote", item="item", rater="who", positive=1, raters=True)
 CASES: dict[str, dict[str, Any]] = {
     "pairs": TWO,
     "no pairs": TWO | {"pairs": False},
     "weights": TWO | {"sample_weight": "w"},
-    "votes": TWO | {"n_votes": "m", "date": "2026-11-16"},
+    "votes": TWO | {"y_true": sc.Shares("y", votes="m"), "date": "2026-11-16"},
     "groups": TWO | {"groups": "patient", "sample_weight": "w"},
     "other bins": TWO | {"bins": [0, 0.3, 0.5, 1]},
-    "raters": {
-        "y_prob": ["a", "b"], "item": "item", "vote": "vote", "worker": "who", "positive": 1,
-        "raters": True, "by": "device",
+    "raters": {"y_true": RAW, "y_prob": ["a", "b"], "by": "device"},
+    "bounds": {"y_true": sc.Bounds("low", "high"), "y_prob": ["a", "b"], "by": "site"},
+    "classes": CLASSES | {
+        "y_true": sc.Classes(COUNTS, names=NAMES, counts=True), "sample_weight": "w",
     },
-    "bounds": {"label_bounds": ("low", "high"), "y_prob": ["a", "b"], "by": "site"},
-    "classes": CLASSES | {"vote_counts": COUNTS, "sample_weight": "w"},
-    "ordered classes": CLASSES | {"y_true": SHARES, "ordered": True, "groups": "patient"},
+    "ordered classes": CLASSES | {
+        "y_true": sc.Classes(SHARES, names=NAMES, ordered=True), "groups": "patient",
+    },
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from pyarrow import csv
 
 import softcal as sc
 from softcal import cli
-from softcal.sources.class_columns import class_columns, names_of_columns
+from softcal.scanning.patterns import class_columns
 
 CLASSES = ["cat", "dog", "fox"]
 VOTES = ("--vote-columns", "votes_*")
@@ -199,7 +199,7 @@ def test_a_model_of_classes_named_twice_is_refused(parquet: Path) -> None:
     for command in ("score", "compare"):
         result = softcal(command, parquet, *VOTES, *twice)
         assert result.returncode == 2
-        assert "each model must be named once: --pred-columns 'prob_*_a'" in result.stderr
+        assert "each model must be named once: 'prob_*_a' is given twice." in result.stderr
 
 
 def test_single_votes_give_no_brier_without_vote_noise(tmp_path: Path) -> None:
@@ -235,8 +235,8 @@ def test_compare_names_better_top_label(parquet: Path, data: dict[str, Any]) -> 
     ("arguments", "message"),
     [
         (("score", "--pred-columns", "prob_*_a"), "pass one of --label-columns (shares), --vote-columns (counts), and --label (a column of class"),
-        (("score", *VOTES, "--label-columns", "share_", "--pred-columns", "prob_*_a"), "pass one of --label-columns"),
-        (("score", *VOTES), "Missing option '--pred-columns'."),
+        (("score", *VOTES, "--label-columns", "share_", "--pred-columns", "prob_*_a"), "the label is stated twice, by --label-columns and --vote-columns: leave one out."),
+        (("score", *VOTES), "Missing option '--pred', or '--pred-columns' for many classes."),
         (("score", *VOTES, "--pred-columns", "prob_"), "'prob_' must match the classes of the label: missing cat, dog, fox; unknown cat_a, cat_b"),
         (("score", *VOTES, "--pred-columns", "q_*"), "'q_*' must match two or more different columns: it matches none."),
         (("score", *VOTES, "--pred-columns", "w,w"), "it matches 'w', 'w'."),
@@ -244,13 +244,13 @@ def test_compare_names_better_top_label(parquet: Path, data: dict[str, Any]) -> 
         (("score", *VOTES, "--pred-columns", "a,b,c"), "has no column 'a'"),
         (("score", "--label-columns", "votes_", "--pred-columns", "prob_*_a"), "votes_cat must be in [0, 1]: "),
         (("score", "--vote-columns", "share_", "--pred-columns", "prob_*_a"), "share_cat must be whole numbers of 0 or more"),
-        (("score", *VOTES, "--pred-columns", "prob_*_a", "--label", "w"), "pass one of --label-columns"),
-        (("score", *VOTES, "--pred-columns", "prob_*_a", "--label-low", "w"), "--label-low is for one probability per row: leave it out with many classes."),
+        (("score", *VOTES, "--pred-columns", "prob_*_a", "--label", "w"), "the label is stated twice, by --label and --vote-columns: leave one out."),
+        (("score", *VOTES, "--pred-columns", "prob_*_a", "--label-low", "w"), "the label is stated twice, by --label-low and --vote-columns: leave one out."),
         (("score", *VOTES, "--pred", "w", "--positive", "cat"), "w must be in [0, 1]: "),
-        (("score", *VOTES, "--pred-columns", "prob_*_a", "--votes", "w"), "leave --votes out: --vote-columns determine the number of votes."),
+        (("score", *VOTES, "--pred-columns", "prob_*_a", "--votes", "w"), "--votes needs a label that is a share of votes: pass --label COL, or leave it out."),
         (("score", "--label", "w", "--pred-columns", "prob_*_a"), "w must be one of the 3 classes"),
         (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred", "w"), "--pred is for one probability per row"),
-        (("compare", *VOTES, "--pred-columns", "prob_*_a"), "pass --pred-columns two or more times, with different columns"),
+        (("compare", *VOTES, "--pred-columns", "prob_*_a"), "a comparison needs two models: pass --pred-columns two or more times."),
         (("score", "--label", "w"), "Missing option '--pred'."),
         (("compare", "--pred", "w", "--pred", "v"), "Missing option '--label'."),
         (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred-columns", "nowhere_*", "--bins", "2001"), "a comparison takes at most 2000 bins: got 2001"),
@@ -269,7 +269,7 @@ def test_invalid_class_options_are_refused(
 def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     options = ("--vote-columns", "v_", "--pred-columns", "p_")
     broken = tmp_path / "broken.parquet"
-    broken.write_bytes(b"PAR1 no")
+    broken.write_bytes(b"PAR1\0\1 no PAR1")
     text = tmp_path / "latin.csv"
     text.write_bytes(b"v_\xe9,v_b\n1,2\n")
     (tmp_path / "folder.csv").mkdir()
@@ -285,13 +285,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         assert message in result.stderr
 
 
-def test_column_names_are_read_without_the_rows(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
-    path.write_text('\ufeffa,"b,c"\n1\n')
-    assert names_of_columns(path) == ["a", "b,c"]
-    path.write_text("")
-    with pytest.raises(sc.InputError, match="Empty CSV file"):
-        names_of_columns(path)
+def test_a_pattern_names_the_classes() -> None:
     assert class_columns("p*", ["p", "p1", "p2"]).classes == ("1", "2")
 
 

@@ -170,4 +170,4 @@ def test_votes_that_shares_contradict_are_refused(
         )
         said = capsys.readouterr().err
         assert "y times m must be whole numbers of votes" in said
-        assert "2 of 4 values are not, the first is 0.2 times 3 in" in said
+        assert "2 of 4 values are not, the first is 0.2 times m in" in said

@@ -63,7 +63,7 @@ def test_columns_of_saved_tables_are_completed(tmp_path: Path) -> None:
         "y_true": "soft_malignant",
         "y_prob": ["prob_rf_all", "prob_lr_geometry"],
     }
-    scan(DATA, **columns, by="fold", n_votes="n_readers").save(saved)
+    scan(DATA, **columns, by="fold").save(saved)
     assert offered("score", str(saved), "--pred", "prob_") == columns["y_prob"]
     assert offered("score", str(saved), "--by", "f") == ["fold"]
     scan(DATA, **columns, groups="patient").save(saved)
@@ -73,9 +73,7 @@ def test_columns_of_saved_tables_are_completed(tmp_path: Path) -> None:
 def test_unreadable_files_offer_no_completion(tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"not Parquet")
-    lines = tmp_path / "rows.jsonl"
-    lines.write_text('{"y": 0.5}\n')
-    for data in ("absent.csv", str(broken), str(lines), str(tmp_path / "empty"), "*.csv"):
+    for data in ("absent.csv", str(broken), str(tmp_path / "empty"), "*.csv"):
         assert offered("score", data, "--label", "") == []
     assert offered("score", "--label", "") == []
 

@@ -367,8 +367,10 @@ OPTIONS = ("--pred", "p", "--item", "q", "--vote", "says", "--positive", "yes")
 
 def test_posteriors_are_labels_of_a_scan_and_on_the_command_line(files: tuple[Path, Path]) -> None:
     preds, votes = files
-    named: dict[str, Any] = {"item": "q", "vote": "says", "worker": "who", "positive": "yes"}
-    tables = sc.scan(preds, votes=votes, y_prob="p", aggregate="dawid-skene", **named)
+    label = sc.RawVotes(
+        "says", item="q", source=votes, rater="who", positive="yes", aggregate="dawid-skene"
+    )
+    tables = sc.scan(preds, y_true=label, y_prob="p")
     rows, cast = pd.read_csv(preds), pd.read_csv(votes)
     counted = sc.Votes.from_long(cast, item="q", label="says", worker="who", classes=["no", "yes"])
     assert counted.items == tuple(rows["q"])
@@ -385,27 +387,27 @@ def test_posteriors_are_labels_of_a_scan_and_on_the_command_line(files: tuple[Pa
     )  # fmt: skip
     assert json.loads(result.stdout)["models"][0]["smece"] == pytest.approx(found.value, abs=1e-12)
     assert "labels are Dawid-Skene posteriors, which assume one true class" in result.stderr
-    own = sc.scan(
-        preds, votes=counted, item="q", y_prob="p", positive="yes", aggregate="dawid-skene"
-    )
+    label = sc.RawVotes(item="q", source=counted, positive="yes", aggregate="dawid-skene")
+    own = sc.scan(preds, y_true=label, y_prob="p")
     assert own["p"].smece == pytest.approx(found.value, abs=1e-6)
 
 
 def test_aggregation_needs_workers_and_votes(files: tuple[Path, Path]) -> None:
     preds, votes = files
-    named = {"item": "q", "vote": "says", "positive": "yes"}
     choices: list[tuple[dict[str, Any], str]] = [
-        ({"votes": votes, **named, "aggregate": "dawid-skene"}, "Dawid-Skene needs workers"),
-        ({"votes": votes, **named, "aggregate": "mean"}, 'must be "shares" or "dawid-skene"'),
-        (
-            {"votes": votes, **named, "worker": "who", "aggregate": "dawid-skene", "raters": True},
-            "raters need vote shares",
-        ),
-        ({"y_true": "p", "aggregate": "dawid-skene"}, "aggregate needs votes"),
+        ({}, "Dawid-Skene needs raters"),
+        ({"aggregate": "mean"}, "aggregate must be"),
+        ({"rater": "who", "raters": True}, "raters need vote shares"),
     ]
-    for options, said in choices:
+    for changed, said in choices:
+        given: dict[str, Any] = {
+            "item": "q",
+            "source": votes,
+            "positive": "yes",
+            "aggregate": "dawid-skene",
+        }
         with pytest.raises(sc.InputError, match=said):
-            sc.scan(preds, y_prob="p", **options)
+            sc.scan(preds, y_true=sc.RawVotes("says", **given | changed), y_prob="p")
     for arguments, said in (
         (("--votes-file", votes, *OPTIONS), "pass --worker COL"),
         (("--pred", "p", "--label", "p"), "--aggregate needs raw votes"),

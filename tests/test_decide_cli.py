@@ -298,7 +298,10 @@ def test_figure_never_overwrites_the_data(nodules: Path) -> None:
         (["--threshold", "1"], "from 0 to below 1: 1 of 1 are not"),
         (["--threshold", "nan"], "from 0 to below 1: 1 of 1 are not"),
         (["--threshold", "0.1", "--level", "2"], "level"),
-        (["--threshold", "0.1", "--raters"], "--raters is for scores"),
+        (
+            ["--threshold", "0.1", "--raters"],
+            "No such option: --raters. These commands have it: scan, score, ",
+        ),
     ],
 )
 def test_impossible_options_are_refused(nodules: Path, options: list[str], said: str) -> None:
@@ -327,7 +330,7 @@ def test_tables_without_net_benefit_are_refused(tmp_path: Path) -> None:
     done = softcal_here("decide", saved, "--threshold", "0.1")
     assert done.returncode == 2
     assert "the interval of net benefit needs rows if there are groups (who)." in done.stderr
-    sc.scan(frame, label_bounds=("y", "q"), y_prob="p").save(saved)
+    sc.scan(frame, y_true=sc.Bounds("y", "q"), y_prob="p").save(saved)
     done = softcal_here("decide", saved, "--threshold", "0.1")
     assert done.returncode == 2
     assert "needs one label and one prediction per row" in done.stderr

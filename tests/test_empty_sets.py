@@ -24,7 +24,13 @@ EMPTY = ROWS.iloc[:0]
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "polars", "lazy", "stream", "dask"])
 @pytest.mark.parametrize(
-    "options", [{}, {"by": "c", "n_votes": 2}, {"by": "c", "groups": "c"}, {"sample_weight": "q"}]
+    "options",
+    [
+        {},
+        {"y_true": sc.Shares("y", votes=2), "by": "c"},
+        {"by": "c", "groups": "c"},
+        {"sample_weight": "q"},
+    ],
 )
 def test_empty_set_adds_as_zero_and_is_saved(
     tmp_path: Path, kind: str, options: dict[str, Any]

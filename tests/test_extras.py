@@ -27,7 +27,7 @@ COMMANDS = (
     "paper",
 )
 CALLS = {
-    "sc.scan(DATA, y_true='soft_malignant', y_prob='prob_rf_all')": "pyarrow",
+    "sc.scan(DATA, y_true='soft_malignant', y_prob='prob_rf_all')": "narwhals",
     "sc.reliability([0.5], [0.4]).plot()": "matplotlib",
     "sc.ReliabilityDisplay.from_predictions([0.5], [0.4])": "matplotlib",
     "sc.write_report('r.html', [0.5], {'m': [0.4]})": "altair",
@@ -99,7 +99,7 @@ for command in sys.argv[1:]:
     commands = ("--help", "--version", *COMMANDS)
     result = with_the_core_alone(code, *commands)
     assert result.stdout.split() == ["2"] * len(commands)
-    message = "softcal: error: this needs typer: pip install typer rich pyarrow"
+    message = "softcal: error: this needs typer: pip install typer rich narwhals duckdb pyarrow"
     assert result.stderr.splitlines() == [message] * len(commands)
 
 
@@ -141,4 +141,6 @@ for module in (sc, calibrators, inference, metrics, planning):
 """
     shown = with_the_core_alone(code).stdout
     absent = dict(line.split(" ", 1) for line in shown.splitlines())
+    query = absent.pop("sql_query")
+    assert query == "this needs narwhals: pip install narwhals duckdb pyarrow"
     assert absent == dict.fromkeys(SKLEARN, "this needs sklearn: pip install scikit-learn")

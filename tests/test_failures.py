@@ -11,7 +11,7 @@ import sys
 import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from pyarrow import csv
 import softcal as sc
 from softcal import cli
 from softcal._io import written_whole
-from softcal.sources.files import batches
+from softcal.scanning import stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -193,7 +193,7 @@ def test_a_broken_saved_table_or_calibrator_is_named(
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize("how", ["grows", "vanishes", "is replaced", "is written in place"])
 def test_a_file_that_changes_while_it_is_read_is_refused(
-    tmp_path: Path, suffix: str, how: str, rng: np.random.Generator
+    tmp_path: Path, suffix: str, how: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / f"data.{suffix}"
     y = rng.random(400_000)
@@ -218,11 +218,16 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
             path.with_suffix(".new").write_bytes(path.read_bytes())
             path.with_suffix(".new").replace(path)
 
-    found = batches(path, ["y", "p"])
-    next(found)
-    change()
+    counting, changes = stream._counting, [change]
+
+    def changing(batch: Any) -> Any:
+        if changes:
+            changes.pop()()
+        return counting(batch)
+
+    monkeypatch.setattr(stream, "_counting", changing)
     with pytest.raises(sc.InputError, match=r"changed while it was being read|no such file"):
-        list(found)
+        sc.scan(path, y_true="y", y_prob="p")
 
 
 @contextmanager
@@ -421,7 +426,7 @@ def test_every_output_option_is_tested_for_overwriting() -> None:
         for option in param.opts
         if option in ("-o", "--save", "--plot")
     }
-    elsewhere = {("merge", "-o"), ("apply", "-o")}  # tested below
+    elsewhere = {("merge", "-o"), ("apply", "-o"), ("inspect", "-o")}  # tested below
     without_input = {("demo", "-o"), ("paper", "-o")}
     assert found == {words[:2] for words in WRITERS} | elsewhere | without_input
 
@@ -434,6 +439,7 @@ def test_an_output_that_is_an_input_is_refused(bench: Bench, refused: Refused) -
         for command in EVERY_COMMAND[-3:]:
             said = refused(*command[:-1], name)
             assert f"{name} must not be a file that the command reads: it is {bench.data}" in said
+        assert "must not be a file that the command reads" in refused("inspect", "DATA", "-o", name)
     linked.unlink()
     folder = bench.data.with_name("folder.parquet")
     folder.mkdir()

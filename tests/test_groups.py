@@ -186,7 +186,7 @@ def test_a_number_and_its_text_are_the_same_group() -> None:
     both = merged(["1", "x"], np.array([1, 2]), most=MAX_GROUPS)
     assert (both.names, both.theirs.tolist()) == (("1", "x", "2"), [0, 2])
     ends = np.array([-(2**63), 2**63 - 1, 0, -7])
-    np.testing.assert_array_equal(owners._places(ends), owners._places(list(map(str, ends))))
+    np.testing.assert_array_equal(owners.places_of(ends), owners.places_of(list(map(str, ends))))
 
 
 def test_loaded_groups_count_as_different(tmp_path: Path) -> None:

@@ -229,12 +229,12 @@ def test_bounds_of_rows_files_and_saved_tables_are_equal(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        ("", "pass --label COL, or --label-low COL and --label-high COL."),
+        ("", "Missing option '--label'."),
         ("--label-low lo", "pass both ends of the labels"),
         ("--label-high hi", "pass both ends of the labels"),
         (
             "--label-low lo --label-high hi --label w --votes w",
-            "cannot be combined with --label and --votes",
+            "stated twice, by --label and --label-low",
         ),
         ("--label-low hi --label-high lo", "hi must be at most lo: 2 of 3 rows are not"),
         ("--label-low lo --label-high hi --weight q --pred w", "w must be in [0, 1]: 1 of 3"),

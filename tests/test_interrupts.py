@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
-from softcal.sources.files import batches
+from softcal.scanning import stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,19 +136,23 @@ def test_interrupt_restores_the_cursor(files: dict[str, Path], tmp_path: Path) -
 
 
 def test_keyboard_interrupt_is_raised_and_next_call_works(
-    files: dict[str, Path],
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sc.scan(files["DATA"], y_true="y", y_prob="p")  # starts the threads that stay
     threads = threading.active_count()
+    counting = stream._counting
 
-    def interrupt(rows: int, _done: int, _total: int) -> None:
-        if rows > 50_000:
-            signal.raise_signal(signal.SIGINT)
+    def interrupt(batch: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return counting(batch)
 
     # A shell starts background jobs with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt):
-            list(batches(files["DATA"], ["y", "p"], progress=interrupt))
+        with monkeypatch.context() as patched:
+            patched.setattr(stream, "_counting", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                sc.scan(files["DATA"], y_true="y", y_prob="p")
     finally:
         signal.signal(signal.SIGINT, before)
     assert threading.active_count() == threads

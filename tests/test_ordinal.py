@@ -323,17 +323,19 @@ def file(tmp_path: Path, rng: np.random.Generator) -> Path:
     return tmp_path / "rows.csv"
 
 
-OPTIONS: dict[str, Any] = {"vote_counts": "votes_*", "y_prob": {"a": "a_*", "b": "b_*"}}
+MODELS: dict[str, Any] = {"a": "a_*", "b": "b_*"}
+OPTIONS: dict[str, Any] = {"y_true": sc.Classes("votes_*", counts=True), "y_prob": MODELS}
+IN_ORDER = OPTIONS | {"y_true": sc.Classes("votes_*", counts=True, ordered=True)}
 
 
 def test_ordered_set_equals_results_from_rows(file: Path) -> None:
     frame = pd.read_csv(file)
     votes = sc.Votes(frame.filter(like="votes_").to_numpy(), classes=range(1, 6), ordered=True)
     p = frame.filter(like="a_").to_numpy()
-    tables = sc.scan(file, **OPTIONS, by="site", ordered=True)
+    tables = sc.scan(file, **IN_ORDER, by="site")
     tables.save(file.with_name("t.softcal"))
     day = sc.load(file.with_name("t.softcal"))
-    parts = [sc.scan(frame[k::2], **OPTIONS, by="site", ordered=True) for k in (0, 1)]
+    parts = [sc.scan(frame[k::2], **IN_ORDER, by="site") for k in (0, 1)]
     sites = tables.by("site")
     for each in (tables, day, parts[0] + parts[1], sites["0"] + sites["1"] + sites["2"]):
         assert each.ordered
@@ -364,7 +366,7 @@ def test_ordered_set_equals_results_from_rows(file: Path) -> None:
 
 def test_intervals_of_a_set_use_the_weights(file: Path, rng: np.random.Generator) -> None:
     frame = pd.read_csv(file).assign(w=rng.integers(0, 4, 300) / 2)
-    tables = sc.scan(frame, **OPTIONS, sample_weight="w", ordered=True)
+    tables = sc.scan(frame, **IN_ORDER, sample_weight="w")
     shares = sc.Votes(frame.filter(like="votes_").to_numpy()).shares
     p = frame.filter(like="a_").to_numpy()
     for metric in get_args(ItemMetric):
@@ -374,11 +376,11 @@ def test_intervals_of_a_set_use_the_weights(file: Path, rng: np.random.Generator
 
 
 def test_a_set_without_order_or_with_groups_has_no_intervals_of_scores(file: Path) -> None:
-    ordered = sc.scan(file, **OPTIONS, ordered=True)
+    ordered = sc.scan(file, **IN_ORDER)
     with pytest.raises(sc.InputTypeError, match="score_interval of a set does not take groups"):
         sc.score_interval(ordered, "a", metric="manhattan", groups=[1])
     for tables in (
-        sc.scan(file, **OPTIONS), sc.scan(file, **OPTIONS, ordered=True, groups="site")
+        sc.scan(file, **OPTIONS), sc.scan(file, **IN_ORDER, groups="site")
     ):  # fmt: skip
         with pytest.raises(sc.InputError, match="Pass the rows instead of the set"):
             sc.score_interval(tables, "a", metric="manhattan")
@@ -394,7 +396,7 @@ def test_a_large_ordered_set_is_saved_as_parquet(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("softcal.table.files.MANY", 10)
-    tables = sc.scan(file, **OPTIONS, ordered=True)
+    tables = sc.scan(file, **IN_ORDER)
     tables.save(file.with_name("t.softcal"))
     assert file.with_name("t.softcal").read_bytes()[:4] == b"PAR1"
     assert sc.load(file.with_name("t.softcal")) == tables
@@ -403,27 +405,29 @@ def test_a_large_ordered_set_is_saved_as_parquet(
 def test_a_set_without_order_has_no_thresholds(file: Path) -> None:
     tables = sc.scan(file, **OPTIONS)
     assert (tables.thresholds, tables.item_scores("a").wasserstein) == ((), None)
-    with pytest.raises(sc.InputError, match=r"Scan the rows again with ordered=True \(--ordered\)"):
+    with pytest.raises(
+        sc.InputError, match=r"Scan the rows again with Classes\(\.\.\., ordered=True\)"
+    ):
         tables.cumulative("a")
     with pytest.raises(sc.InputError, match="cannot add sets with different targets"):
-        tables + sc.scan(file, **OPTIONS, ordered=True)
+        tables + sc.scan(file, **IN_ORDER)
     assert sc.scan(file, y_true="a_2", y_prob="a_1").classes == ()
 
 
 def test_ordered_is_refused_without_classes_or_with_colliding_names(file: Path) -> None:
-    with pytest.raises(sc.InputError, match="ordered=True needs predictions of many classes"):
-        sc.scan(file, y_true="a_2", y_prob="a_1", ordered=True)
+    names = ["x", "> x", "a", "b", "c"]
+    label = sc.Classes("votes_*", names=names, counts=True, ordered=True)
     with pytest.raises(sc.InputError, match="no ordered class may be called '> x'"):
-        sc.scan(file, **OPTIONS, ordered=True, classes=["x", "> x", "a", "b", "c"])
+        sc.scan(file, y_true=label, y_prob=MODELS)
     with pytest.raises(sc.InputError, match="ordered=True needs many classes"):
         sc.write_report(file.with_name("r.html"), [0.5], {"m": [0.5]}, ordered=True)
-    tables = sc.scan(file, **OPTIONS, ordered=True)
+    tables = sc.scan(file, **IN_ORDER)
     with pytest.raises(sc.InputError, match="ordered must be omitted"):
         sc.write_report(file.with_name("r.html"), tables, ordered=True)
 
 
 def test_a_damaged_file_of_ordered_classes_is_refused(file: Path) -> None:
-    sc.scan(file, **OPTIONS, ordered=True).save(file.with_name("t.softcal"))
+    sc.scan(file, **IN_ORDER).save(file.with_name("t.softcal"))
     saved = json.loads(file.with_name("t.softcal").read_text())
     del saved["checksum"]
     for change in ({"ordered": "yes"}, {"targets": [*saved["targets"][:-1], "other"]}):
@@ -506,7 +510,9 @@ def test_report_of_arrays_uses_order_of_votes_or_argument(
 
 def test_order_on_the_command_line_needs_classes(file: Path) -> None:
     alone = softcal("score", file, "--label", "site", "--pred", "a_1", "--ordered")
-    assert "--ordered needs many classes: pass --pred-columns too." in alone.stderr
+    assert (
+        "--ordered needs many classes that are not raw votes: pass --pred-columns" in alone.stderr
+    )
     saved = file.with_name("t.softcal")
     softcal("scan", file, *ARGUMENTS, "-o", saved)
     other = softcal("score", saved, "--ordered")

@@ -520,7 +520,6 @@ def test_plan_command_prints_a_plan_without_votes(
         (("--half-width", "0.1"), "pass DATA, or both --smece X"),
         (("--half-width", "0.1", "--smece", "0.1", "x"), "not both"),
         (("--half-width", "0.1", "absent.json"), "no such file: absent.json"),
-        (("--half-width", "0.1", str(ITEMS)), "Missing option '--pred'."),
         ((*STATED_OPTIONS, "--difference", "0.1"), "--difference needs --correlation"),
         ((*STATED_OPTIONS, "--half-width", "0.1", "--votes", "3"),
          "--votes has no effect without DATA: leave it out, or pass DATA. The number of votes per "

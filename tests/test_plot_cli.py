@@ -128,7 +128,7 @@ def test_refusals_name_the_remedy_and_write_nothing(
 
 def test_labels_that_are_intervals_are_refused(tmp_path: Path) -> None:
     rows = pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.4], "p": [0.2, 0.5]})
-    tables = sc.scan(rows, label_bounds=("a", "b"), y_prob="p")
+    tables = sc.scan(rows, y_true=sc.Bounds("a", "b"), y_prob="p")
     tables.save(tmp_path / "bounds.softcal")
     done = softcal_here("plot", tmp_path / "bounds.softcal", "-o", tmp_path / "f.pdf")
     assert done.returncode == 2

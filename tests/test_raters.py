@@ -647,7 +647,7 @@ def test_score_of_a_saved_set_with_raters_shows_their_share(tmp_path: Path) -> N
 def test_flags_must_be_true_or_false() -> None:
     odd: Any = pd.NA
     with pytest.raises(sc.InputTypeError, match="raters must be True or False"):
-        sc.scan(pd.DataFrame({"p": [0.5], "y": [1.0]}), y_true="y", y_prob="p", raters=odd)
+        sc.RawVotes("y", item="i", rater="r", raters=odd)
 
 
 def test_a_set_with_raters_and_tiny_residuals_can_be_saved(tmp_path: Path) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from command_line import softcal_here, text_of_page
-from same_tables import assert_same_set, assert_same_table
+from same_tables import assert_same_table
 
 import softcal as sc
 from softcal.planning import Assumptions
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 N, WORKERS = 120, 15
-NAMES: dict[str, Any] = {"item": "q.id", "vote": "answer", "worker": "who", "positive": "yes"}
+NAMES: dict[str, Any] = {"vote": "answer", "item": "q.id", "rater": "who", "positive": "yes"}
 OPTIONS = ("--item", "q.id", "--vote", "answer", "--worker", "who", "--positive", "yes")
 
 
@@ -58,52 +56,6 @@ SHARES = COUNTED.binary("yes").for_items(PREDS["q.id"])
 TWO: dict[str, Any] = {"y_prob": ["p", "p2"], "by": "kind", "sample_weight": "w"}
 
 
-@pytest.fixture(scope="module")
-def expected() -> sc.TableSet:
-    return sc.scan(PREDS, votes=VOTES, raters=True, **TWO, **NAMES)
-
-
-def test_scan_with_votes_equals_table_of_votes(expected: sc.TableSet) -> None:
-    for model in ("p", "p2"):
-        rel = sc.reliability(SHARES, PREDS[model], sample_weight=PREDS["w"], raters=True)
-        assert_same_table(expected[model], rel)
-        mine, theirs = sc.smece_interval(expected[model]), sc.smece_interval(rel)
-        assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
-        assert mine.rater_share == pytest.approx(theirs.rater_share, abs=1e-9)
-    assert (expected.about.label, expected.about.votes) == ("share of yes", "share of yes")
-    segment = expected.by("kind")["a"]["p"]
-    chosen = (PREDS["kind"] == "a").to_numpy()
-    part = COUNTED.binary("yes").for_items(PREDS["q.id"][chosen])
-    rel = sc.reliability(part, PREDS["p"][chosen], sample_weight=PREDS["w"][chosen], raters=True)
-    assert_same_table(segment, rel)
-
-
-SOURCES: dict[str, Callable[[pd.DataFrame], Any]] = {
-    "pandas": lambda frame: frame,
-    "polars": pl.DataFrame,
-    "arrow": lambda frame: pl.DataFrame(frame).to_arrow(),
-    "stream": lambda frame: pl.DataFrame(frame).to_arrow().to_reader(max_chunksize=50),
-    "duckdb": lambda frame: duckdb.from_arrow(pl.DataFrame(frame).to_arrow()),
-    "polars lazy": lambda frame: pl.DataFrame(frame).lazy(),
-    "dask": lambda frame: dd.from_pandas(frame, npartitions=3),  # type: ignore[no-untyped-call]
-}
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_every_engine_joins_votes(source: str, expected: sc.TableSet) -> None:
-    make = SOURCES[source]
-    found = sc.scan(make(PREDS), votes=make(VOTES), raters=True, **TWO, **NAMES)
-    assert_same_set(found, expected, source)
-    long = sc.scan(make(LONG), raters=True, **TWO, **NAMES)
-    assert_same_set(long, expected, f"{source}, long")
-    counted = sc.scan(make(PREDS), votes=COUNTED, item="q.id", positive="yes", raters=True, **TWO)
-    named = replace(counted, about=counted.about._replace(rater=expected.about.rater))
-    assert_same_set(named, expected, f"{source}, counted")
-    columns = dict(VOTES.items())
-    same = sc.scan(make(PREDS), votes={k: v.tolist() for k, v in columns.items()}, **TWO, **NAMES)
-    assert same.about.rater is None
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     PREDS.iloc[:70].to_csv(tmp_path / "preds1.csv", index=False)
@@ -115,17 +67,6 @@ def folder(tmp_path: Path) -> Path:
     counts = pd.DataFrame(SHARES.counts, columns=["no", "yes"])
     pd.concat([PREDS, counts], axis=1).to_csv(tmp_path / "counts.csv", index=False)
     return tmp_path
-
-
-def test_files_join_votes(folder: Path, expected: sc.TableSet) -> None:
-    found = sc.scan(
-        [folder / "preds1.csv", folder / "preds2.jsonl"], votes=folder / "votes.csv", raters=True,
-        **TWO, **NAMES,
-    )  # fmt: skip
-    assert_same_set(found, expected)
-    found.save(folder / "saved.softcal")
-    assert_same_set(sc.load(folder / "saved.softcal"), expected)
-    assert_same_set(sc.scan(folder / "long.csv", raters=True, **TWO, **NAMES), expected)
 
 
 def card(*line: object) -> dict[str, Any]:
@@ -180,7 +121,7 @@ def test_every_command_that_reads_rows_takes_votes(folder: Path) -> None:
             expected = platt.to_dict()["parameters"][part]
             assert found["calibrator"]["parameters"][part] == pytest.approx(expected, rel=1e-9)
     said = softcal_here("recalibrate", *source, "--raters", "-o", cal).stderr
-    assert "--raters is for scores and comparisons" in said
+    assert "No such option: --raters" in said
 
 
 def test_plan_of_new_raters_equals_python(folder: Path) -> None:
@@ -225,7 +166,7 @@ def test_commands_of_a_report_name_the_votes(folder: Path) -> None:
     page = folder / "r.html"
     line = (folder / "long.csv", "--pred", "p2", *OPTIONS, "--raters", "-o", page)
     assert softcal_here("report", *line).returncode == 0
-    words = "long.csv --positive yes --item q.id --worker who --vote answer --pred p2"
+    words = "long.csv --positive yes --item q.id --vote answer --worker who --pred p2"
     assert words in text_of_page(page)
     counts = (folder / "counts.csv", "--pred", "p2", "--vote-columns", "no,yes", "-o", page)
     assert softcal_here("report", *counts).returncode == 0
@@ -356,12 +297,12 @@ def test_kinds_without_votes_on_the_items_left_are_absent(
 
 BAD_KINDS: list[tuple[pd.DataFrame, tuple[str, ...], str]] = [
     (KINDS.assign(side=KINDS["side"].where(KINDS.index != 7, "up")), (),
-     "side must be the same in all votes of a worker: 1 of 15 workers have several values, the "),
+     "side must be the same in all votes of a rater: 1 of 15 raters have several values, the "),
     (KINDS.assign(side=KINDS["side"].where(KINDS.index != 7)), (),
-     "side must have no missing values: it is missing in 1 of"),
-    (KINDS, ("--weight", "w"), "--weight cannot be combined with --by-rater."),
-    (KINDS, ("--group", "kind"), "--group cannot be combined with --by-rater."),
-    (KINDS, ("--aggregate", "dawid-skene"), "--aggregate dawid-skene cannot be combined with --by-rater."),
+     "side must have no missing values: 1 of 306"),
+    (KINDS, ("--weight", "w"), "weights cannot be combined with kinds of raters"),
+    (KINDS, ("--group", "kind"), "--raters cannot be combined with groups"),
+    (KINDS, ("--aggregate", "dawid-skene"), "raters need vote shares"),
 ]  # fmt: skip
 
 
@@ -383,7 +324,9 @@ def test_impossible_kinds_are_refused(
 
 
 def scanned(preds: Any = PREDS, votes: Any = VOTES, **changed: Any) -> sc.TableSet:
-    return sc.scan(preds, votes=votes, **{"y_prob": "p", **NAMES, **changed})
+    other = {k: changed.pop(k) for k in ("by", "groups", "drop_missing", "y_prob") if k in changed}
+    label = sc.RawVotes(**{**NAMES, "source": votes, **changed})
+    return sc.scan(preds, y_true=label, **{"y_prob": "p", **other})
 
 
 def test_unmatched_items_are_counted_and_refused_or_dropped(folder: Path) -> None:
@@ -393,7 +336,7 @@ def test_unmatched_items_are_counted_and_refused_or_dropped(folder: Path) -> Non
     assert re.fullmatch(
         r"each q\.id must have a prediction and votes: 1 of 115 rows of predictions have no votes, "
         r"the first is 'q7'; 5 of 119 items with votes have no prediction, the first is 'q[0-4]'\. "
-        r"Pass drop_unmatched=True to leave them out\.",
+        r"Pass RawVotes\(\.\.\., drop_unmatched=True\) to leave them out\.",
         str(caught.value),
     )
     found = scanned(fewer, some, drop_unmatched=True)
@@ -424,11 +367,11 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: scanned(votes=pd.concat([VOTES, VOTES.iloc[:1]])),
      "each who must have one vote on an item: 1 have more, the first is 'w.* on q.id 'q"),
     (lambda: scanned(votes=VOTES.assign(who=VOTES["who"].where(VOTES["who"] != "w3"))),
-     "who must have no missing values: it is missing in .* votes, .* pass drop_missing=True"),
-    (lambda: scanned(votes=VOTES.iloc[:0]), "the votes have no rows"),
+     r"who must have no missing values: 30 of 306 .* pass drop_missing=True"),
+    (lambda: scanned(votes=VOTES.iloc[:0]), "there are no votes"),
     (lambda: scanned(_numbers(PREDS, float), _numbers(VOTES, int)),
      "Items look like '0.0' in the predictions and like '.*' in the votes: make them equal"),
-    (lambda: scanned(PREDS.assign(**{"q.id": "x"}), drop_unmatched=True),
+    (lambda: scanned(PREDS.assign(**{"q.id": "x" + PREDS["q.id"]}), drop_unmatched=True),
      "120 of 120 rows of predictions have no votes.* Name the column of items that both sources share"),
     (lambda: scanned(pd.concat([PREDS, PREDS.iloc[:2]])),
      "each q.id must have one prediction: 2 have more, the first is 'q[01]'"),
@@ -436,26 +379,21 @@ BAD: list[tuple[Callable[[], Any], str]] = [
      "p must be the same in all rows of an item: q.id 'q\\d+' has"),
     (lambda: scanned(LONG.assign(kind=LONG["who"]), None, by="kind"),
      "kind must be the same in all rows of an item: q.id 'q\\d+' has 'w"),
-    (lambda: scanned(raters=True, worker=None), "raters=True needs worker="),
-    (lambda: scanned(raters=True, groups="kind"), "raters=True cannot be combined with groups"),
-    (lambda: scanned(y_true="p2"), "pass one of y_true, .* got 2 of them"),
-    (lambda: scanned(n_votes=3), "leave n_votes out: the votes determine their number"),
-    (lambda: scanned(y_prob={"m": "p*"}), "raw votes need one prediction per row"),
+    (lambda: scanned(raters=True, rater=None), r"raters=True\) needs rater="),
+    (lambda: scanned(raters=True, groups="kind"), r"raters=True\) cannot be combined with groups"),
     (lambda: scanned(item=None), "votes need items: pass item="),
     (lambda: scanned(vote=None), "pass vote=, the column of the votes"),
-    (lambda: scanned(votes=COUNTED), "leave vote and worker out: Votes already"),
-    (lambda: scanned(votes=COUNTED, vote=None, worker=None, positive="ja"),
+    (lambda: scanned(votes=COUNTED), "leave vote and rater out: Votes already"),
+    (lambda: scanned(votes=COUNTED, vote=None, rater=None, positive="ja"),
      "votes must have the class 'ja', which none has. The classes are: 'maybe', 'no', 'yes'"),
-    (lambda: scanned(votes=COUNTED, vote=None, worker=None, positive=None),
+    (lambda: scanned(votes=COUNTED, vote=None, rater=None, positive=None),
      "name the class of the votes that counts as 1"),
-    (lambda: scanned(votes=sc.Votes([[1, 2]]), vote=None, worker=None, positive=None),
+    (lambda: scanned(votes=sc.Votes([[1, 2]]), vote=None, rater=None, positive=None),
      "votes must name their items"),
-    (lambda: scanned(votes=sc.Votes([[1, 2], [1, 0]], items=[1, "1"]), vote=None, worker=None,
+    (lambda: scanned(votes=sc.Votes([[1, 2], [1, 0]], items=[1, "1"]), vote=None, rater=None,
                      positive=None), "names that differ as text"),
-    (lambda: scanned(votes=sc.Votes([[1, 2]], items=["q0"]), vote=None, worker=None,
-                     positive=None, raters=True), "raters=True needs votes with workers"),
-    (lambda: sc.scan(PREDS, y_true="p2", y_prob="p", item="q.id"), "item needs votes"),
-    (lambda: sc.scan(PREDS, y_true="p2", y_prob="p", raters=True), "raters needs votes"),
+    (lambda: scanned(votes=sc.Votes([[1, 2]], items=["q0"]), vote=None, rater=None,
+                     positive=None, raters=True), "raters=True needs votes with"),
 ]  # fmt: skip
 
 
@@ -499,11 +437,11 @@ def test_unanimous_votes_are_accepted() -> None:
 def test_vote_counts_with_one_prediction_become_shares(folder: Path) -> None:
     rows = pd.read_csv(folder / "counts.csv")
     for positive, k in ((None, 1), ("yes", 1), ("no", 0)):
-        found = sc.scan(rows, vote_counts=["no", "yes"], y_prob="p", positive=positive)
+        found = sc.scan(rows, y_true=sc.Counts(["no", "yes"], positive=positive), y_prob="p")
         share = SHARES.shares[:, k]
         assert_same_table(found["p"], sc.reliability(share, rows["p"], n_votes=SHARES.totals))
     named = rows.rename(columns={"no": "votes_no", "yes": "votes_yes"})
-    found = sc.scan(named, vote_counts="votes_*", y_prob="p", positive="no")
+    found = sc.scan(named, y_true=sc.Counts("votes_*", positive="no"), y_prob="p")
     assert found.about.label == "share of no among no, yes"
     said = softcal_here("score", folder / "counts.csv", "--vote-columns", "no,yes", "--pred", "p")
     assert said.stderr == (
@@ -514,8 +452,7 @@ def test_vote_counts_with_one_prediction_become_shares(folder: Path) -> None:
 
 BAD_COUNTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"positive": "ja"}, {}, "positive must be one of the columns of counts: got 'ja'. These are"),
-    ({"vote_counts": ["no", "p"]}, {}, "label and prediction must be different columns: both are"),
-    ({"n_votes": 3}, {}, "leave n_votes out: the votes determine their number"),
+    ({"columns": ["no", "p"]}, {}, "p must be whole numbers of 0 or more: 2 of 2"),
     ({}, {"no": [0.5, 1.0]}, "no must be whole numbers of 0 or more: 1 of 2"),
     ({}, {"no": [0, 1], "yes": [0, 1]}, "must have one vote or more: 1 of 2 have none"),
     ({}, {"no": [None, 1]}, "no must have no missing values: 1 of 2"),
@@ -528,27 +465,30 @@ def test_bad_counts_are_refused(
 ) -> None:
     rows = pd.DataFrame({"no": [1, 2], "yes": [3, 0], "p": [0.5, 0.25], **changed})
     with pytest.raises(sc.InputError, match=message):
-        sc.scan(rows, **{"vote_counts": ["no", "yes"], "y_prob": "p", **options})
+        sc.scan(rows, y_true=sc.Counts(**{"columns": ["no", "yes"], **options}), y_prob="p")
 
 
 CONTRADICTIONS = [
     (("--vote", "answer"), "pass --item COL"),
-    (("--votes-file", "votes.csv", "--item", "q.id"), "pass --vote COL, the column of the votes."),
+    (("--votes-file", "votes.csv", "--item", "q.id"), "needs the column of votes: pass --vote COL"),
     (("--vote", "answer", "--item", "q.id", "--raters"), "pass --worker COL"),
     (
         ("--vote", "answer", "--item", "q.id", "--label", "p2"),
-        "--label cannot be combined with --vote",
+        "stated twice, by --label and --vote",
     ),
     (("--label", "p2", "--raters"), "--raters needs raw votes: pass --vote COL"),
-    (("--label", "p2", "--item", "q.id"), "--item needs raw votes: pass --vote COL"),
+    (
+        ("--label", "p2", "--item", "q.id"),
+        "--item needs raw votes or models in rows: pass --vote COL",
+    ),
     (("--label", "p2", "--by-rater", "kind"), "--by-rater needs raw votes: pass --vote COL"),
     (
         ("--vote", "no", "--item", "q.id", "--by-rater", "kind"),
-        "pass --worker COL, the column of who voted, with --by-rater.",
+        "needs the rater of each vote: pass --worker COL",
     ),
     (
         ("--vote-columns", "no,yes", "--label", "p2"),
-        "--label cannot be combined with --vote-columns",
+        "stated twice, by --label and --vote-columns",
     ),
 ]
 
@@ -562,8 +502,9 @@ def test_contradicting_vote_options_are_refused(
 
 def test_votes_that_are_all_missing_are_refused() -> None:
     rows = pd.DataFrame({"i": ["a"], "p": [0.5], "v": [None]})
+    label = sc.RawVotes("v", item="i", positive="yes")
     with pytest.raises(sc.InputError, match="there are no votes"):
-        sc.scan(rows, y_prob="p", item="i", vote="v", positive="yes", drop_missing=True)
+        sc.scan(rows, y_true=label, y_prob="p", drop_missing=True)
 
 
 def noted(done: Any) -> list[str]:
@@ -675,7 +616,7 @@ def test_warning_of_dawid_skene_is_a_note(
 ) -> None:
     monkeypatch.chdir(noteworthy)
     short = partial(sc.dawid_skene, max_iterations=1)
-    monkeypatch.setattr("softcal.sources.votes.dawid_skene", short)
+    monkeypatch.setattr("softcal.scanning.ballots.dawid_skene", short)
     line = ["score", "rows.csv", *RAW, "--aggregate", "dawid-skene", "--format", "json"]
     with warnings.catch_warnings():
         warnings.simplefilter("default")

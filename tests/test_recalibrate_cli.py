@@ -181,7 +181,7 @@ def test_apply_to_many_batches_of_text(tmp_path: Path, platt: Any) -> None:
     p = np.linspace(0, 1, 70_000)
     source, target = tmp_path / "many.tsv", tmp_path / "out.tsv"
     source.write_text('p,q"\tn\n' + "".join(f"{x!r}\t{i}\n" for i, x in enumerate(p.tolist())))
-    assert write_calibrated(platt, source, ['p,q"'], target) == (70_000, 0)
+    assert write_calibrated(platt, sc.Files(source), ['p,q"'], target) == (70_000, 0)
     header, *lines = target.read_text().splitlines()
     assert header == 'p,q"\tn\t"p,q""_calibrated"'
     assert [float(line.split("\t")[2]) for line in lines] == platt.predict(p).tolist()
@@ -217,12 +217,14 @@ def test_apply_keeps_parquet_schema_metadata_and_values(
 def test_apply_converts_text_to_parquet_and_back(tmp_path: Path, platt: Any) -> None:
     source = tmp_path / "in.csv"
     source.write_text("p,name\n0.5,x\n0.25,y\n")
-    assert write_calibrated(platt, source, ["p"], tmp_path / "out.parquet") == (2, 0)
+    assert write_calibrated(platt, sc.Files(source), ["p"], tmp_path / "out.parquet") == (2, 0)
     table = pq.read_table(tmp_path / "out.parquet")
     assert table["p_calibrated"].to_pylist() == platt.predict([0.5, 0.25]).tolist()
     renamed = table.drop_columns("p_calibrated")
     pq.write_table(renamed, tmp_path / "again.pq")
-    assert write_calibrated(platt, tmp_path / "again.pq", ["p"], tmp_path / "again.tsv") == (2, 0)
+    assert write_calibrated(
+        platt, sc.Files(tmp_path / "again.pq"), ["p"], tmp_path / "again.tsv"
+    ) == (2, 0)
     back = csv.read_csv(tmp_path / "again.tsv", parse_options=csv.ParseOptions(delimiter="\t"))
     assert back.equals(table)
 
@@ -232,7 +234,7 @@ def test_apply_maps_classes_jointly(tmp_path: Path) -> None:
     vector = fit_map("vector", p[:, ::-1], p)
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("a,b,c\n0.2,0.3,0.5\n0.6,0.3,0.1\n")
-    write_calibrated(vector, source, ["a", "b", "c"], target)
+    write_calibrated(vector, sc.Files(source), ["a", "b", "c"], target)
     table = csv.read_csv(target)
     found = np.column_stack([table[f"{name}_calibrated"] for name in "abc"])
     np.testing.assert_array_equal(found, vector.predict(p))
@@ -247,7 +249,7 @@ def test_apply_maps_classes_jointly(tmp_path: Path) -> None:
         ("in.csv", "", "p", "it has no line of column names"),
         ("in.csv", "p,a\n0.5,1\nhigh,1\n", "p", "p must hold numbers: row 2 holds the text 'high'"),
         ("in.csv", "p,a\n0.5,1\n,1\n", "p", "p must have no missing values: it is missing in row 2"),
-        ("in.csv", "p,a\n0.5,1\n0.5\n", "p", "every row must have 2 cells, as the header has: row 2 of in.csv has 1"),
+        ("in.csv", "p,a\n0.5,1\n0.5\n", "p", "every row of in.csv must have 2 cells, as its header has: row 2 has 1 cell."),
         ("in.csv", "p,a\n0.5,1\n1.5,1\n", "p", "p, in the batch from row 1: y_prob must be in [0, 1]"),
         ("in.csv", 'p,a\n0.5,"1\n', "p", "cannot read"),
         ("in.csv", b"p,a\n0.5,\xff\n", "p", "cannot read"),

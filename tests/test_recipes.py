@@ -71,7 +71,7 @@ def test_dbt_model_runs_in_duckdb_and_its_result_is_the_set_of_the_rows(preds: A
     (code,) = [each for each in blocks("pipelines.md", "python") if "tables_from_query" in each]
     exec(code, {})  # noqa: S102 - code of our own documentation
     found = sc.load("days/2026-03-01.softcal")
-    rows = sc.scan(preds, y_true="share", y_prob="p", n_votes="readers", by="site")
+    rows = sc.scan(preds, y_true=sc.Shares("share", "readers"), y_prob="p", by="site")
     assert found.about.date == "2026-03-01"
     assert found.by_names == ("site",)
     assert found["p"].smece == pytest.approx(rows["p"].smece, abs=1e-12)

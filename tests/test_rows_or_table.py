@@ -142,9 +142,8 @@ def test_comparisons_of_rows_sets_and_joint_tables_are_equal() -> None:
     models = {"forest": P, "logistic": Q}
     tables = sc.scan(
         pd.DataFrame({"y": Y, "m": VOTES, **models}),
-        y_true="y",
+        y_true=sc.Shares("y", votes="m"),
         y_prob=list(models),
-        n_votes="m",
         pairs=True,
     )
     whole = sc.compare(Y, models, n_votes=VOTES, level=0.9)

@@ -61,6 +61,7 @@ OF_CLASSES = "rows.csv --vote-columns n_* --pred-columns p_*"
 RATED = "preds.csv --pred p --votes-file votes.csv --item id --worker who --vote said --positive 1"
 DECIDE = "decide one.csv --label y --pred p --pred q"
 LINES = [
+    "inspect rows.csv",
     f"score {SOFT}",
     f"score {THREE} --by site --by device --bins 5 --level 0.9",
     f"score {SOFT} --by site --weight w",

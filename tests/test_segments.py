@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from command_line import softcal_here
 from hypothesis import given
@@ -20,13 +19,11 @@ from hypothesis import strategies as st
 import softcal as sc
 from softcal.inference import segments as module
 from softcal.report.audit import write_audit_page
-from softcal.sources import ranges
-from softcal.sources.columns import Named
-from softcal.sources.ranges import Distribution
+from softcal.scanning import ranges
+from softcal.scanning.ranges import Distribution
 from softcal.table.blocks import BLOCKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BY = ["device", "country"]
@@ -44,7 +41,12 @@ def rows(seed: int = 0, n: int = 4000, off: float = 0.0, *, votes: int = 1) -> p
 
 
 def audited(source: Any, by: Any = BY, **options: Any) -> Any:
-    return sc.audit(source, y_true="y", y_prob="p", by=by, draws=200, **options)
+    return sc.audit(source, **described(**options), by=by)
+
+
+def described(n_votes: int | None = None, **options: Any) -> dict[str, Any]:
+    label = "y" if n_votes is None else sc.Shares("y", votes=n_votes)
+    return {"y_true": label, "y_prob": "p", "draws": 200, **options}
 
 
 def by_where(found: Any) -> dict[tuple[tuple[str, str | None], ...], Any]:
@@ -113,9 +115,9 @@ def test_interval_excludes_zero_exactly_where_the_pvalue_rejects(
         "skewed": np.clip(mean + 0.1 * (rng.uniform(size=n) < 0.1) - 0.01, 0, 1),
     }.get(kind, rng.beta(5 * mean, 5 * (1 - mean)))
     frame["w"] = np.exp(spread * rng.normal(size=n))
-    found = sc.audit(
-        frame, y_true="y", y_prob="p", by=["s", "t"], sample_weight="w", min_rows=3, draws=draws,
-        level=level, n_votes=4 if kind == "votes" else None,
+    found = audited(
+        frame, ["s", "t"], sample_weight="w", min_rows=3, draws=draws, level=level,
+        n_votes=4 if kind == "votes" else None,
     )  # fmt: skip
     for each in (found.overall, *found.segments):
         assert -1 <= each.low <= each.gap <= each.high <= 1
@@ -171,9 +173,9 @@ def test_tables_and_rows_give_the_same_audit(tmp_path: Path) -> None:
     frame = rows(off=0.1, votes=3)
     path = tmp_path / "rows.csv"
     frame.to_csv(path, index=False)
-    tables = sc.scan(frame, y_true="y", y_prob="p", by=BY, n_votes=3)
+    tables = sc.scan(frame, y_true=sc.Shares("y", votes=3), y_prob="p", by=BY)
     tables.save(tmp_path / "saved.softcal")
-    half = [sc.scan(frame[k::2], y_true="y", y_prob="p", by=BY, n_votes=3) for k in (0, 1)]
+    half = [sc.scan(frame[k::2], y_true=sc.Shares("y", votes=3), y_prob="p", by=BY) for k in (0, 1)]
     expected = by_where(audited(frame, n_votes=3))
     for source in (tables, sc.load(tmp_path / "saved.softcal"), half[0] + half[1]):
         found = by_where(sc.audit(source, by=BY, draws=200))
@@ -181,7 +183,7 @@ def test_tables_and_rows_give_the_same_audit(tmp_path: Path) -> None:
         for key, each in found.items():
             assert each.gap == pytest.approx(expected[key].gap, abs=1e-12)
             assert each.low == pytest.approx(expected[key].low, abs=1e-9)
-    from_file = sc.audit(path, y_true="y", y_prob="p", by=BY, n_votes=3, draws=200)
+    from_file = sc.audit(path, y_true=sc.Shares("y", votes=3), y_prob="p", by=BY, draws=200)
     assert from_file.segments[0].where == audited(frame, n_votes=3).segments[0].where
     assert sc.audit(tables, by="country", draws=50).by == ("country",)
     assert sc.audit(tables, draws=50).by == tuple(BY)
@@ -331,7 +333,7 @@ def test_impossible_audits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(sc.InputError, match="cannot take groups of rows"):
         sc.audit(grouped)
     frame["low"], frame["high"] = 0.0, 1.0
-    bounds = sc.scan(frame, label_bounds=("low", "high"), y_prob="p", by=BY)
+    bounds = sc.scan(frame, y_true=sc.Bounds("low", "high"), y_prob="p", by=BY)
     with pytest.raises(sc.InputError, match="these are intervals"):
         sc.audit(bounds)
     monkeypatch.setattr(module, "MOST_CELLS", 6)
@@ -350,7 +352,7 @@ def test_features_are_cut_into_ranges_of_about_equal_size(tmp_path: Path) -> Non
     frame.loc[:39, "dose"] = np.nan
     path = tmp_path / "rows.csv"
     frame.to_csv(path, index=False)
-    options: dict[str, Any] = {"by": "device", "features": {"age": 4, "dose": 3}, "depth": 2}
+    options: dict[str, Any] = {"by": ["device", sc.Cut("age", 4), sc.Cut("dose", 3)]}
     found = audited(frame, **options)
     assert found.by == ("device", "age", "dose")
     single = {
@@ -383,33 +385,33 @@ def test_features_are_cut_into_ranges_of_about_equal_size(tmp_path: Path) -> Non
 def test_names_of_ranges_differ() -> None:
     frame = rows(n=300)
     frame["big"] = 1e9 + np.arange(300) % 3
-    found = audited(frame, by=(), features={"big": 3})
+    found = audited(frame, by=sc.Cut("big", 3))
     assert {each.where["big"] for each in found.segments} == {
         "1000000000.0 to 1000000001.0",
         "1000000001.0 to 1000000002.0",
     }
     frame["big"] = 7
-    assert audited(frame, by=(), features={"big": 3}).segments == ()
+    assert audited(frame, by=sc.Cut("big", 3)).segments == ()
 
 
 def test_features_that_cannot_be_cut_are_refused(tmp_path: Path) -> None:
     frame = rows(n=200)
     frame["none"], frame["endless"] = np.nan, np.inf
     for features, words in (
-        ({"p": 1}, "divide each column into 2 to 1,000,000 ranges: 'p' has 1"),
+        ({"p": 1}, "2 to 1,000,000 ranges: 'p' has 1"),
         ({"p": [0.5, 0.5]}, "increasing numbers to cut at, such as .* 'p' has .0.5, 0.5"),
         ({"p": []}, "increasing numbers to cut at"),
         ({"p": "0.5"}, "increasing numbers to cut at"),
         ({"p": ["x"]}, "increasing numbers to cut at"),
         ({"p": [np.inf]}, "increasing numbers to cut at"),
         ({"p": [[0.5]]}, "increasing numbers to cut at"),
-        ({"country": [3]}, "country cannot be cut into ranges: it must hold numbers"),
-        ({"country": 3}, "country cannot be cut into ranges: it must hold numbers"),
+        ({"country": [3]}, "country must hold numbers"),
+        ({"country": 3}, "country must hold numbers"),
         ({"none": 3}, "none cannot be cut into ranges: it needs finite numbers"),
         ({"endless": 3}, "endless cannot be cut into ranges: it needs finite numbers"),
     ):
-        with pytest.raises(sc.InputError, match=words):
-            audited(frame, by="device", features=features)
+        with pytest.raises((sc.InputError, sc.InputTypeError), match=words):
+            audited(frame, by=["device", *(sc.Cut(*each) for each in features.items())])
     path = tmp_path / "rows.csv"
     frame.to_csv(path, index=False)
     columns = ["--label", "y", "--pred", "p", "--by", "country"]
@@ -434,7 +436,7 @@ def test_features_are_cut_at_given_numbers(tmp_path: Path) -> None:
     frame = rows()
     frame["age"] = np.random.default_rng(1).integers(18, 90, size=len(frame)) / 2
     frame.loc[:39, "age"] = np.nan
-    found = audited(frame, by=(), features={"age": [20, 30.5]})
+    found = audited(frame, by=sc.Cut("age", [20, 30.5]))
     age = frame.age
     expected = {
         "below 20": (age < 20).sum(),
@@ -455,6 +457,10 @@ def test_features_are_cut_at_given_numbers(tmp_path: Path) -> None:
         assert (names == expected) == (option == "--cut")
 
 
+def distribution(numbers: Any) -> Distribution:
+    return Distribution.of(numbers, np.ones(numbers.size, dtype=np.int64))
+
+
 @given(
     st.lists(st.floats(allow_nan=True, allow_infinity=False) | st.integers(-3, 3), min_size=1),
     st.integers(2, 7),
@@ -465,7 +471,7 @@ def test_quantiles_of_few_numbers_are_exact(values: list[float], count: int, par
     known = numbers[~np.isnan(numbers)]
     found = Distribution()
     for part in np.array_split(numbers, parts):
-        found = Distribution.of(part).with_(found)
+        found = distribution(part).with_(found)
     assert found.counts.sum() == known.size
     if known.size:
         ranks = [math.ceil(Fraction(k * known.size, count)) for k in range(1, count)]
@@ -479,11 +485,11 @@ def test_quantiles_of_many_numbers_do_not_depend_on_the_parts(
     monkeypatch.setattr(ranges, "_MOST_KEYS", 500)
     rng = np.random.default_rng(0)
     numbers = np.concatenate([rng.normal(size=20_000), np.arange(5_000.0) % 9])
-    whole = Distribution.of(numbers)
+    whole = distribution(numbers)
     for parts in (2, 7, 100):
         found = Distribution()
         for part in np.array_split(rng.permutation(numbers), parts):
-            found = found.with_(Distribution.of(part))
+            found = found.with_(distribution(part))
         assert found.dropped == whole.dropped > 0
         assert np.array_equal(found.keys, whole.keys)
         assert np.array_equal(found.counts, whole.counts)
@@ -496,20 +502,17 @@ def test_quantiles_of_many_numbers_do_not_depend_on_the_parts(
 
 def test_ranges_take_bounded_memory() -> None:
     rng = np.random.default_rng(0)
-
-    def batches() -> Iterator[dict[Any, Any]]:
-        for _ in range(160):
-            yield {Named("x"): pa.array(rng.normal(size=25_000))}
-
+    found = Distribution()
     tracemalloc.start()
     try:
-        found = ranges.distributions(batches(), ranges.Distributions.none(["x"]))
+        for _ in range(160):
+            found = found.with_(distribution(rng.normal(size=25_000)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found.of["x"].counts.sum() == 4_000_000  # 32 MB
+    assert found.counts.sum() == 4_000_000  # 32 MB
     assert peak < 16e6, f"{peak / 1e6:.0f} MB"
-    assert np.abs(found.of["x"].quantiles(4) - [-0.6745, 0, 0.6745]).max() < 0.005
+    assert np.abs(found.quantiles(4) - [-0.6745, 0, 0.6745]).max() < 0.005
 
 
 def test_recurring_raters_are_refused() -> None:
@@ -517,17 +520,8 @@ def test_recurring_raters_are_refused() -> None:
     votes = pd.DataFrame({"item": np.repeat(np.arange(40), 3), "who": np.tile(list("abc"), 40)})
     votes["vote"] = rng.integers(0, 2, size=120)
     items = pd.DataFrame({"item": np.arange(40), "p": rng.uniform(size=40), "a": ["x", "y"] * 20})
-    tables = sc.scan(
-        items,
-        y_prob="p",
-        votes=votes,
-        item="item",
-        vote="vote",
-        worker="who",
-        by="a",
-        raters=True,
-        positive="1",
-    )
+    label = sc.RawVotes("vote", item="item", source=votes, rater="who", positive="1", raters=True)
+    tables = sc.scan(items, y_true=label, y_prob="p", by="a")
     with pytest.raises(sc.InputError, match="cannot take recurring raters"):
         sc.audit(tables)
 
@@ -666,9 +660,9 @@ def test_audit_of_predictions_next_to_0_and_1() -> None:
 
 def test_audit_refuses_odd_columns_and_endless_draws() -> None:
     rows = pd.DataFrame({"p": [0.5], "y": [1.0], "s": ["a"]})
-    odd: Any = "x"
-    with pytest.raises(sc.InputTypeError, match="features must map"):
-        sc.audit(rows, y_true="y", y_prob="p", by="s", features=odd)
+    odd: Any = {"x": 3}
+    with pytest.raises(sc.InputTypeError, match="by must be"):
+        sc.audit(rows, y_true="y", y_prob="p", by=["s", odd])
     with pytest.raises(sc.InputError, match="draws must be"):
         sc.audit(rows, y_true="y", y_prob="p", by="s", draws=10**400)
 

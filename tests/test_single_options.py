@@ -62,6 +62,7 @@ ARGUMENTS = {
     **{
         name: ["data.csv"]
         for name in (
+            "inspect",
             "scan",
             "score",
             "compare",
@@ -108,10 +109,9 @@ def test_an_option_given_twice_is_refused_with_both_values(
 def test_every_option_of_every_command_is_covered() -> None:
     assert {name for name, _ in SINGLE} == {
         "scan", "score", "merge", "compare", "report", "plot", "plan", "check", "watch", "decide",
-        "audit", "recalibrate", "apply", "sql", "demo", "paper",
+        "audit", "recalibrate", "apply", "sql", "demo", "paper", "inspect",
     }  # fmt: skip
     assert ("score", "--label") in SINGLE
-    assert ("recalibrate", "--pred") in SINGLE
     assert ("score", "--pred") in REPEATABLE
 
 

@@ -45,7 +45,7 @@ def rows() -> pd.DataFrame:
 
 
 def scanned(rows: pd.DataFrame, **options: Any) -> sc.TableSet:
-    return sc.scan(rows, y_true="y", y_prob=MODELS, **options)
+    return sc.scan(rows, **{"y_true": "y", "y_prob": MODELS, **options})
 
 
 @pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"n_votes": "votes"}])
@@ -53,7 +53,8 @@ def scanned(rows: pd.DataFrame, **options: Any) -> sc.TableSet:
 def test_set_returns_the_tables_of_the_rows(
     rows: pd.DataFrame, options: dict[str, str], bins: Any
 ) -> None:
-    tables = scanned(rows, bins=bins, **options)
+    votes = {"y_true": sc.Shares("y", votes="votes")} if "n_votes" in options else options
+    tables = scanned(rows, bins=bins, **votes)
     columns = {name: rows[column] for name, column in options.items()}
     for model in MODELS:
         expected = sc.reliability(rows["y"], rows[model], bins=bins, **columns)
@@ -465,7 +466,9 @@ VOTES_OF_CLASSES = ["v_0", "v_1", "v_2"]
 
 
 def scanned_classes(items: pd.DataFrame, **options: Any) -> sc.TableSet:
-    return sc.scan(items, vote_counts=VOTES_OF_CLASSES, y_prob=MODELS_OF_CLASSES, **options)
+    return sc.scan(
+        items, y_true=sc.Classes(VOTES_OF_CLASSES, counts=True), y_prob=MODELS_OF_CLASSES, **options
+    )
 
 
 def assert_scores_of(tables: sc.TableSet, items: pd.DataFrame, weight: str | None = None) -> None:
@@ -514,7 +517,7 @@ def test_item_scores_the_rows_do_not_determine_are_none(
     items: pd.DataFrame, tmp_path: Path
 ) -> None:
     shares = items.assign(**{name: items[name] / 4 for name in VOTES_OF_CLASSES})
-    tables = sc.scan(shares, y_true=VOTES_OF_CLASSES, y_prob=MODELS_OF_CLASSES)
+    tables = sc.scan(shares, y_true=sc.Classes(VOTES_OF_CLASSES), y_prob=MODELS_OF_CLASSES)
     tables.save(tmp_path / "set.softcal")
     for each in (tables, sc.load(tmp_path / "set.softcal")):
         found = each.item_scores("b")

@@ -343,10 +343,11 @@ def test_vote_counts_beside_one_prediction_need_the_positive_column(
     frame["p"] = [0.5, 0.2]
     frame.to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(sc.InputError, match="name the column of counts that counts as 1"):
-        sc.scan(frame, vote_counts=spec, y_prob="p")
+        sc.scan(frame, y_true=sc.Counts(spec), y_prob="p")
     refused = softcal_here("score", tmp_path / "rows.csv", "--vote-columns", spec, "--pred", "p")
     assert refused.returncode == 2
     assert "--positive" in refused.stderr
     name = "b" if "," in spec else "y"
-    assert sc.scan(frame, vote_counts=spec, y_prob="p", positive=name).n == 2
-    assert sc.scan(frame, vote_counts="a,b", y_prob="p").about.label == "share of b among a, b"
+    assert sc.scan(frame, y_true=sc.Counts(spec, positive=name), y_prob="p").n == 2
+    found = sc.scan(frame, y_true=sc.Counts("a,b"), y_prob="p")
+    assert found.about.label == "share of b among a, b"

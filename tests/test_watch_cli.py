@@ -261,7 +261,7 @@ def test_dates_of_a_stated_format_give_what_iso_dates_give(
     [
         (["1/1/2016", "12/21/2016", "2/1/2016"], (),
          "day must be either a number or an ISO date such as 2026-05-31: 120 of 120 values are not "
-         "clearly one of the two, the first is '1/1/2016' in rows.csv, row 1. Pass --day-format"),
+         "clearly one of the two, the first is '1/1/2016' in rows.csv, row 1. Pass their format, such as --day-format '%m/%d/%Y'."),
         (["2016-01-01", "2016-13-01", "2016-01-02"], (), "40 of 120 values are not clearly one of "
          "the two, the first is '2016-13-01' in rows.csv, row 41."),
         (["20160101", "20160102", "20160103"], (), "120 of 120 values are not clearly one of the "

@@ -106,12 +106,22 @@ from .plot import ReliabilityDisplay as ReliabilityDisplay
 from .report import (
     write_report as write_report,
 )
-from .sources.auditing import audit as audit
-from .sources.scanning import scan as scan
-from .sources.sql import (
-    sql_query as sql_query,
-    tables_from_query as tables_from_query,
+from .scanning.auditing import audit as audit
+from .scanning.data import (
+    Bounds as Bounds,
+    Classes as Classes,
+    Column as Column,
+    Counts as Counts,
+    Cut as Cut,
+    Days as Days,
+    Files as Files,
+    Long as Long,
+    RawVotes as RawVotes,
+    Shares as Shares,
 )
+from .scanning.query_result import tables_from_query as tables_from_query
+from .scanning.scan import scan as scan
+from .scanning.sql import sql_query as sql_query
 from .table.files import load as load
 from .table.joint import JointTable as JointTable
 from .table.reliability import (

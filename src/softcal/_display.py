@@ -21,13 +21,42 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
-def keyword(name: str, value: str | bool) -> str:  # noqa: FBT001
-    """Return a keyword argument as messages show it; the command line replaces it by its option.
+ARGUMENTS = {
+    "pred_scale": "y_prob=Column(..., scale={})",
+    "label_scale": "y_true=Column(..., scale={})",
+    "classes:pred_scale": "y_prob=Classes(..., scale={})",
+    "classes:label_scale": "y_true=Classes(..., scale={})",
+    "word:positive": "y_true=Column(..., positive={})",
+    "sep": "Files(..., sep={})",
+    "decimal": "Files(..., decimal={})",
+    "encoding": "Files(..., encoding={})",
+    "input_format": "Files(..., format={})",
+    "sheet": "Files(..., sheet={})",
+    "records": "Files(..., records={})",
+    "raters": "RawVotes(..., raters={})",
+    "aggregate": "RawVotes(..., aggregate={})",
+    "allow_repeated": "RawVotes(..., allow_repeated={})",
+    "drop_unmatched": "RawVotes(..., drop_unmatched={})",
+    "models:drop_unmatched": "Long(..., drop_unmatched={})",
+    "classes": "Classes(..., names=[...])",
+    "ordered": "Classes(..., ordered={})",
+    "epochs": "Long(..., epochs={})",
+    "day_format": "Days(..., format={})",
+}
+"""How Python states an option of the command line, where it is not a keyword of the same name.
 
-    >>> keyword("sep", ";"), keyword("drop_missing", True)
-    ('sep=";"', 'drop_missing=True')
+The option is what follows a colon.
+"""
+
+
+def keyword(name: str, value: str | bool = True) -> str:  # noqa: FBT001, FBT002
+    """Return an argument as messages show it; the command line replaces it by its option.
+
+    >>> keyword("sep", ";"), keyword("drop_missing")
+    ('Files(..., sep=";")', 'drop_missing=True')
     """
-    return f"{name}={json.dumps(value, ensure_ascii=False) if isinstance(value, str) else value}"
+    shown = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else value
+    return ARGUMENTS.get(name, f"{name}={{}}").format(shown)
 
 
 def did_you_mean(name: str, known: Sequence[object]) -> str:

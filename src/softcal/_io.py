@@ -9,8 +9,8 @@ import re
 import stat
 import sys
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal._display import keyword
 from softcal.exceptions import InputError
@@ -22,7 +22,7 @@ _STARTS_OF_ARROW = (b"PAR1", b"ARRO", b"\xff\xff\xff\xff")
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[Callable[[], None]]:
+def readable(path: Path | Remote) -> Iterator[Callable[[], None]]:
     """Raise an error with the name of the file and the reason where a file cannot be read.
 
     Call the yielded function after reading. It raises if another process has written to the file
@@ -38,10 +38,11 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
             raise InputError(message)
 
     try:
-        refuse_elsewhere(path)
-        if path.exists() and not path.is_file():
-            message = f"cannot read {path}: it is not a file."
-            raise InputError(message)
+        if isinstance(path, Path):
+            refuse_elsewhere(path)
+            if path.exists() and not path.is_file():
+                message = f"cannot read {path}: it is not a file."
+                raise InputError(message)
         before = _stamp(path)
         yield unchanged
     except FileNotFoundError as error:
@@ -49,6 +50,54 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
         raise InputError(message) from error
     except _troubles() as error:
         message = f"cannot read {place_of(path)}: {_reason(error, path):.300}"
+        raise InputError(message) from error
+
+
+class Remote(NamedTuple):
+    """A file of an object store, with what readers need of a path."""
+
+    address: str
+    system: Any  # of fsspec
+
+    def __str__(self) -> str:
+        return self.address
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self.address.rpartition("/")[2]
+
+    @property
+    def suffixes(self) -> list[str]:
+        """The ends of the name."""
+        return PurePosixPath(self.name).suffixes
+
+    def open(self, mode: str = "rb") -> Any:
+        """Open the file."""
+        return self.system.open(self.address, mode)
+
+    def resolve(self) -> str:
+        """Return what identifies the file."""
+        return self.address
+
+
+def remote_system(path: object) -> tuple[str, Any] | None:
+    """Return the address of a path that is not on this machine, and what reads it; else None."""
+    found = re.fullmatch(r"([A-Za-z][\w+.-]+):/+(.*)", str(path), re.DOTALL)
+    if found is None or Path(str(path)).exists():
+        return None
+    scheme, place = found.groups()
+    address = f"{scheme}://{place}"
+    try:
+        import fsspec  # type: ignore[import-untyped]
+
+        return address, fsspec.filesystem(scheme)
+    except (ImportError, ValueError, OSError) as error:
+        needs = f" ({error!s:.100})" if "fsspec" in sys.modules else " by fsspec"
+        message = (
+            f"cannot read {address}: files of other machines are read with extra packages{needs}. "
+            "Install them, or copy the file here first."
+        )
         raise InputError(message) from error
 
 
@@ -64,17 +113,20 @@ def refuse_elsewhere(path: Path) -> None:
 
 
 def _troubles() -> tuple[type[Exception], ...]:
-    """Return the errors reading may raise, with those of Arrow only if Arrow is loaded."""
-    arrow = sys.modules.get("pyarrow")
-    return (OSError, UnicodeError, MemoryError, *(() if arrow is None else (arrow.ArrowException,)))
+    """Return the errors reading may raise, those of Arrow and DuckDB if loaded."""
+    names = (("pyarrow", "ArrowException"), ("duckdb", "Error"))
+    loaded = [getattr(sys.modules.get(module), error, None) for module, error in names]
+    return (OSError, UnicodeError, MemoryError, *(error for error in loaded if error))
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(path: Path | Remote) -> tuple[int, ...]:
+    if isinstance(path, Remote):
+        return ()
     found = path.stat()  # programs can restore the time of writing, but not that of the change
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _reason(error: Exception, path: Path) -> str:
+def _reason(error: Exception, path: Path | Remote) -> str:
     if isinstance(error, UnicodeEncodeError):  # raised for the name, when it is passed to Arrow
         return "its name is not UTF-8. Rename it first."
     if isinstance(error, MemoryError):
@@ -88,7 +140,7 @@ def _reason(error: Exception, path: Path) -> str:
     return " ".join(str(error).split())
 
 
-def _is_of_arrow(path: Path) -> bool:
+def _is_of_arrow(path: Path | Remote) -> bool:
     with path.open("rb") as file:
         return file.read(4) in _STARTS_OF_ARROW
 
@@ -113,19 +165,25 @@ def spooled(path: Path) -> Path:
     when Python ends.
     """
     import shutil  # here, because it is rarely needed
-    import tempfile
 
     standard = path.as_posix() in ("-", "/dev/stdin")
     opened = path.as_posix().startswith(("/dev/fd/", "/proc/self/fd/"))
     if not standard and not (opened and (path.is_fifo() or path.is_socket())):
         return path
-    name = _STANDARD_INPUT if standard else f"pipe {path.name}"
-    copy = Path(tempfile.mkdtemp(prefix=_SPOOLED)) / name
-    _unfinished.add(copy)
-    atexit.register(_forget, copy)
+    copy = temporary(_STANDARD_INPUT if standard else f"pipe {path.name}")
     source = nullcontext(sys.stdin.buffer) if standard else path.open("rb")
     with source as pipe, copy.open("wb") as file:
         shutil.copyfileobj(pipe, file, 1 << 20)
+    return copy
+
+
+def temporary(name: str) -> Path:
+    """Return the path of a temporary file of this name, which is removed when Python ends."""
+    import tempfile  # here, because it is rarely needed
+
+    copy = Path(tempfile.mkdtemp(prefix=_SPOOLED)) / name
+    _unfinished.add(copy)
+    atexit.register(_forget, copy)
     return copy
 
 
@@ -137,9 +195,10 @@ def _forget(file: Path) -> None:
             file.parent.rmdir()
 
 
-def place_of(path: Path) -> str:
+def place_of(path: Path | Remote) -> str:
     """Return the name of a file for messages; for the copy of a pipe, the name of the pipe."""
-    return path.name if path.parent.name.startswith(_SPOOLED) else str(path)
+    spooled = isinstance(path, Path) and path.parent.name.startswith(_SPOOLED)
+    return path.name if spooled else str(path)
 
 
 def stands_for(path: Path, file: os.stat_result) -> bool:

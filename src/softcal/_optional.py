@@ -12,13 +12,16 @@ import lazy_loader  # type: ignore[import-untyped]
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_CLI = "typer rich pyarrow"
+_FRAMES = "narwhals duckdb pyarrow"
+_CLI = f"typer rich {_FRAMES}"
 _REPORT = "altair jinja2 vl-convert-python"
 EXTRAS = {
     "typer": _CLI,
     "rich": _CLI,
-    "narwhals": "narwhals pyarrow",
-    "pyarrow": "narwhals pyarrow",
+    "narwhals": _FRAMES,
+    "duckdb": _FRAMES,
+    "pyarrow": _FRAMES,
+    "sqlglot": "sqlglot",
     "openpyxl": "openpyxl",
     "matplotlib": "matplotlib",
     "altair": _REPORT,

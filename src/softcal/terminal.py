@@ -68,20 +68,11 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def reading() -> Iterator[Callable[[int, int, int], None]]:
-    """Show on stderr the rows and bytes read so far and the time left.
-
-    Yield a function that takes the rows and bytes read so far, and the bytes of all files.
-    Nothing is shown if stderr is not a terminal.
-    """
+def working(title: str) -> Iterator[None]:
+    """Show on stderr that work goes on, and for how long; nothing if stderr is not a terminal."""
     from rich import progress as parts
 
-    rows = parts.TextColumn("{task.fields[rows]:,} rows")
-    columns = (rows, parts.BarColumn(), parts.DownloadColumn(), parts.TimeRemainingColumn())
-    with _bar(*columns) as bar:
-        task = bar.add_task("", visible=False, rows=0)  # hidden until the size of files is known
-
-        def move(rows: int, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, rows=rows, visible=True)
-
-        yield move
+    text = parts.TextColumn("{task.description}")
+    with _bar(text, parts.BarColumn(pulse_style="cyan"), parts.TimeElapsedColumn()) as bar:
+        bar.add_task(title, total=None)
+        yield

@@ -66,7 +66,8 @@ def diagram_band() -> Figure:
 def _two_models() -> sc.TableSet:
     items = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
     models = ["prob_rf_all", "prob_lr_geometry"]
-    return sc.scan(items, y_true="soft_malignant", y_prob=models, n_votes="n_readers")
+    share = sc.Shares("soft_malignant", votes="n_readers")
+    return sc.scan(items, y_true=share, y_prob=models)
 
 
 def gaps() -> Figure:

@@ -73,7 +73,10 @@ class Spread(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What must hold, which values break it, and the remedy."""
+    """What must hold, which values break it, and the remedy.
+
+    `broken` takes an array or, except for missing values, an expression of a data frame.
+    """
 
     must: str
     broken: Callable[[_Values], Marks]
@@ -107,8 +110,16 @@ def is_bad_weight(w: _Values) -> Marks:
 
 def is_bad_vote(m: _Values) -> Marks:
     """Mark values that are not a positive integer number of votes."""
-    bad: Marks = ~((m >= 1) & (m < LARGEST_VOTES) & (m == np.floor(m)))
+    bad: Marks = ~((m >= 1) & (m < LARGEST_VOTES) & (m == _floor(m)))
     return bad
+
+
+def _floor(values: Any) -> Any:
+    """Round down: an array, or an expression of a data frame, of numbers of 0 or more.
+
+    For expressions without `floor`, with which Spark refuses numbers beyond 64-bit integers.
+    """
+    return np.floor(values) if isinstance(values, np.ndarray) else values - values % 1
 
 
 HALF_STEP = 0.005 + 1e-9
@@ -137,8 +148,14 @@ def _no_percentage(values: _Values) -> Marks:
     return outside
 
 
+def _no_logprob(values: _Values) -> Marks:
+    # Not `> 0`: of NaN, that is false in some databases.
+    outside: Marks = ~(values <= 0)
+    return outside
+
+
 def _infinite(values: _Values) -> Marks:
-    infinite: Marks = ~(np.abs(values) <= LARGEST_LOGIT)
+    infinite: Marks = ~((values >= -LARGEST_LOGIT) & (values <= LARGEST_LOGIT))
     return infinite
 
 
@@ -202,7 +219,7 @@ MISSING = Rule(
 )
 OUTSIDE = Rule("must be in [0, 1]", _outside, "values are not", _what_they_may_be)
 PERCENT = Rule("must be percentages, in [0, 100]", _no_percentage, "values are not", lambda *_: "")
-LOGPROB = PERCENT._replace(must="must be log-probabilities, of 0 or less", broken=_above_zero)
+LOGPROB = PERCENT._replace(must="must be log-probabilities, of 0 or less", broken=_no_logprob)
 INFINITE = Rule(
     f"must be finite logits, between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}",
     _infinite,
@@ -233,13 +250,13 @@ NOT_WHOLE = Rule(
 
 def _off_one(sums: _Values) -> Marks:
     # Slightly stricter than the kernel, which may add up the row in another order.
-    off: Marks = ~(np.abs(sums - 1) <= SUM_TOLERANCE - 1e-12)
+    off: Marks = ~((sums >= 1 - SUM_TOLERANCE + 1e-12) & (sums <= 1 + SUM_TOLERANCE - 1e-12))
     return off
 
 
 def is_bad_count(values: _Values) -> Marks:
     """Mark values that are not a vote count of one class."""
-    bad: Marks = ~((values >= 0) & (values < LARGEST_VOTES) & (values == np.floor(values)))
+    bad: Marks = ~((values >= 0) & (values < LARGEST_VOTES) & (values == _floor(values)))
     return bad
 
 
@@ -308,8 +325,8 @@ def known_rule(classes: Sequence[str]) -> Rule:
         lambda numbers: numbers < 0,
         "values are not",
         lambda _name, _spread: (
-            "Pass the names that this column uses as classes= (--classes), in the order of the "
-            "prediction columns; or omit those rows."
+            f"Pass the names that this column uses, in the order of the prediction columns, as "
+            f"{keyword('classes')}; or omit those rows."
         ),
     )
 
@@ -376,7 +393,7 @@ def refuse_bad_level(level: float) -> None:
 
 DROPPED = MISSING._replace(
     remedy=lambda _name, _spread: (
-        f"Impute them first, or pass {keyword('drop_missing', True)} to leave those rows out."  # noqa: FBT003
+        f"Impute them first, or pass {keyword('drop_missing')} to leave those rows out."
     )
 )
 """The rule for missing values in columns of a source."""
@@ -398,7 +415,7 @@ def scaled_rules(rules: tuple[Rule, ...], given: Scale, keyword_: str) -> tuple[
             if spread.low >= 0 and spread.high <= 1:
                 return f"If these are probabilities, leave out {keyword(keyword_, given)}."
             return other_scales(name, spread, keyword_)
-        hint = _what_labels_may_be if keyword_ == "label_scale" else _what_they_may_be
+        hint = _what_labels_may_be if keyword_.endswith("label_scale") else _what_they_may_be
         return hint(name, spread, keyword_)
 
     rule = {"percent": PERCENT, "logprob": LOGPROB}.get(given, outside)

@@ -86,7 +86,7 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         """
         data = fitting_data(y_prob, y_true, sample_weight, logits=self.logits)
         if self.logits and not inputs.has_outside(data.p):
-            warn(inputs.unlikely_scale("y_prob", keyword("logits", True)))  # noqa: FBT003
+            warn(inputs.unlikely_scale("y_prob", keyword("logits")))
         self._map.refuse_other_dimensions(data.p)
         self.map_ = replace(self._fitted(data), columns=check_names(self, y_prob, reset=True))
         return self

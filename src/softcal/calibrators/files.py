@@ -8,49 +8,38 @@ from __future__ import annotations
 import csv
 import io
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from softcal._display import keyword
+from softcal._display import did_you_mean, keyword
 from softcal._io import not_utf_8, place_of, readable, written_whole
 from softcal._validation.inputs import has_outside, unlikely_scale
 from softcal.exceptions import InputError, InputTypeError, warn
-from softcal.sources.cells import number_of
-from softcal.sources.columns import (
-    Values,
-    Wanted,
-    is_list,
-    is_text,
-    missing_in_lists,
-    missing_values,
-    refuse_unknown,
-    scaled,
-)
-from softcal.sources.files import (
-    AS_IT_IS,
-    MARKS,
-    Format,
-    Reading,
-    format_of,
-    number_hint,
-    opened,
-    refuse_bad_lines,
-    separator_hint,
-)
+from softcal.scanning.documents import document_rows, json_lines, sheet_rows
+from softcal.scanning.files import opened_files
+from softcal.scanning.formats import Format, format_of, separator_hint, stream_of
+from softcal.scanning.numbers import number_hint, number_of
+from softcal.scanning.source import Here, Session, opened
+from softcal.scanning.stream import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from softcal._validation.inputs import FloatArray
+    from softcal._validation.rules import Scale
     from softcal.calibrators.base import CalibrationMap
+    from softcal.scanning.data import Files
 
 _PARQUET = {".parquet", ".pq"}
 _ROWS_AT_ONCE = 1 << 16
 _BYTE_ORDER_MARK = "\ufeff"  # spreadsheets write it at the start of UTF-8 files
 
 SUFFIX = "_calibrated"
+
+MARKS = {".csv": ",", ".tsv": "\t"}
+"""The separator of the cells of a text file, by the end of its name."""
 
 T = TypeVar("T")
 
@@ -68,17 +57,20 @@ class _Job(NamedTuple):
     calibrator: CalibrationMap
     columns: Sequence[str]
     form: Format
-    values: Values
+    how: Files
+    scale: Scale
+    drop_missing: bool
     outside: list[bool]  # for each batch, whether a prediction is outside [0, 1]
 
 
 def write_calibrated(
     calibrator: CalibrationMap,
-    source: Path,
+    how: Files,
     columns: Sequence[str],
     target: Path,
-    reading: Reading = AS_IT_IS,
-    values: Values = Values(),  # noqa: B008 - a tuple, which nothing changes
+    *,
+    scale: Scale = "probability",
+    drop_missing: bool = False,
 ) -> Written:
     """Write a copy of a file with a column `NAME_calibrated` for each of the columns.
 
@@ -90,16 +82,16 @@ def write_calibrated(
     ----------
     calibrator : CalibrationMap
         The fitted map.
-    source : Path
+    how : Files
         The file to read.
     columns : sequence of str
         The columns of predictions: one, or one per class.
     target : Path
         The file to write.
-    reading : Reading
-        The options for reading the file.
-    values : Values
+    scale : str
         The scale of the predictions. New columns hold probabilities.
+    drop_missing : bool
+        Whether to leave out rows without a prediction.
 
     Returns
     -------
@@ -117,22 +109,23 @@ def write_calibrated(
             ".parquet."
         )
         raise InputError(message)
-    if calibrator.takes_logits and values.pred_scale in ("percent", "logprob"):
-        given = keyword("pred_scale", values.pred_scale)
+    source = Path(how.paths)
+    if calibrator.takes_logits and scale in ("percent", "logprob"):
+        given = keyword("pred_scale", scale)
         message = f"the calibrator was fitted on logits: pass logits, not {given}."
         raise InputError(message)
     if calibrator.takes_logits:
-        values = values._replace(pred_scale="probability")  # leaves logits unchanged
-    stated = keyword("pred_scale", values.pred_scale)
+        scale = "probability"  # leaves logits unchanged
+    stated = keyword("pred_scale", scale)
     if calibrator.takes_logits:
         stated = "this calibrator, which was fitted on logits,"
     with readable(source):
-        form = format_of(source, reading)
+        form = format_of(source, how)
     same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark
     with written_whole(target) as beside:
-        job = _Job(calibrator, columns, form, values, [])
+        job = _Job(calibrator, columns, form, how, scale, drop_missing, [])
         written = (_text if same_text else _arrow)(job, source, beside)
-    other = calibrator.takes_logits or values.pred_scale in ("percent", "logit")
+    other = calibrator.takes_logits or scale in ("percent", "logit")
     if other and written.rows and not any(job.outside):
         warn(unlikely_scale(", ".join(columns), stated))
     return written
@@ -155,7 +148,7 @@ def _calibrated(job: _Job, parts: Sequence[Any], first_row: int) -> FloatArray:
     if not len(given):
         return np.empty((0, max(len(parts), 1)))
     try:
-        found = job.calibrator.predict(scaled(given, job.values.pred_scale))
+        found = job.calibrator.predict(_scaled(given, job.scale))
     except (InputError, InputTypeError) as error:
         message = (
             f"{', '.join(job.columns)}, in the batch from row {first_row + 1}: {error}{_hint(job)}"
@@ -167,9 +160,9 @@ def _calibrated(job: _Job, parts: Sequence[Any], first_row: int) -> FloatArray:
 
 def _hint(job: _Job) -> str:
     """Return a hint at options for scales and missing values, if none is given."""
-    if job.calibrator.takes_logits or job.values != Values():
+    if job.calibrator.takes_logits or job.scale != "probability" or job.drop_missing:
         return ""
-    scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing", True)  # noqa: FBT003
+    scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing")
     return f" For another scale, pass {scale}, logit, or logprob; {drop} drops rows."
 
 
@@ -177,8 +170,13 @@ def _refuse_columns(
     present: Sequence[str], columns: Sequence[str], path: Path, form: Format
 ) -> None:
     hint = separator_hint(present, form.mark) if form.kind == "text" else ""
-    refuse_unknown(Wanted(tuple(columns)), list(present), path.name, hint)
     for name in columns:
+        if present.count(name) != 1:
+            problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
+            asked = " Rename one." if name in present else did_you_mean(name, present)
+            known = ", ".join(map(repr, present))
+            message = f"{path.name} has {problem}.{asked} Its columns are: {known:.5000}.{hint}"
+            raise InputError(message)
         if name + SUFFIX in present:
             message = (
                 f"{path.name} already has a column {name + SUFFIX!r}: rename or drop it first; "
@@ -193,7 +191,7 @@ def _refuse_columns(
 def _text(job: _Job, source: Path, target: Path) -> Written:
     columns, form, separator = job.columns, job.form, job.form.mark
     with target.open("w", encoding=form.encoding or "utf-8", newline="") as out:
-        records = _reading(source, _records(source, form))
+        records = _reading(source, _records(source, job))
         raw, header = next(records, ("", []))
         _refuse_columns(header, columns, source, form)
         wanted = [header.index(name) for name in columns]
@@ -203,14 +201,14 @@ def _text(job: _Job, source: Path, target: Path) -> Written:
         while batch := list(islice(records, _ROWS_AT_ONCE)):
             rows = [cells for _, cells in batch if cells]
             _refuse_ragged(rows, len(header), done + dropped, source.name)
-            if job.values.drop_missing:
+            if job.drop_missing:
                 kept = [each for each in batch if not (each[1] and _lacks(each[1], wanted))]
                 dropped, batch = dropped + len(batch) - len(kept), kept
                 rows = [cells for _, cells in batch if cells]
             parts = [_numbers(rows, k, header[k], done + dropped, job) for k in wanted]
             found = _calibrated(job, parts, done + dropped).tolist()
             cells_of = (separator.join(map(repr, row)) for row in found)
-            added = (separator + cells.replace(".", form.decimal) for cells in cells_of)
+            added = (separator + cells.replace(".", job.how.decimal) for cells in cells_of)
             out.writelines(_with_cells(raw, next(added) if cells else "") for raw, cells in batch)
             done += len(rows)
         return Written(done, dropped)
@@ -224,10 +222,11 @@ def _lacks(cells: list[str], wanted: list[int]) -> bool:
     return any(cells[k].strip().lower() in _NO_VALUE for k in wanted)
 
 
-def _records(source: Path, form: Format) -> Iterator[tuple[str, list[str]]]:
+def _records(source: Path, job: _Job) -> Iterator[tuple[str, list[str]]]:
     """Yield the unchanged text of each record, with quotes and line ends, and its cells."""
     taken: list[str] = []
-    refuse_bad_lines(source, form)
+    form = job.form
+    _refuse_bad_lines(job)
 
     def remembered(lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
@@ -246,10 +245,14 @@ def _open_text(source: Path, form: Format) -> io.TextIOWrapper:
     encoding = form.encoding or "utf-8"
     if form.compression is None:
         return source.open(encoding=encoding, newline="")
-    import pyarrow as pa
+    return io.TextIOWrapper(stream_of(source, form.compression), encoding=encoding, newline="")
 
-    stream = pa.input_stream(str(source), compression=form.compression)
-    return io.TextIOWrapper(stream, encoding=encoding, newline="")
+
+def _refuse_bad_lines(job: _Job) -> None:
+    """Raise for quotes out of place, and for rows with another number of cells."""
+    source = opened(job.how, Session())
+    assert isinstance(source, Here)  # noqa: S101 - of files
+    source.refuse_damaged()
 
 
 def _with_cells(raw: str, added: str) -> str:
@@ -276,13 +279,13 @@ def _refuse_ragged(rows: list[list[str]], n_cells: int, done: int, file: str) ->
 
 
 def _numbers(rows: list[list[str]], k: int, name: str, done: int, job: _Job) -> FloatArray:
-    found, percent = np.empty(len(rows)), job.values.pred_scale == "percent"
+    found, percent = np.empty(len(rows)), job.scale == "percent"
     for row, cells in enumerate(rows):
-        number = number_of(cells[k], job.form.decimal, percent=percent)
+        number = number_of(cells[k], job.how.decimal, percent=percent)
         if number is None and not cells[k].strip():
             message = (
                 f"{name} must have no missing values: it is missing in row {done + row + 1}. "
-                f"Impute it first, or pass {keyword('drop_missing', True)} to leave such rows out."  # noqa: FBT003
+                f"Impute it first, or pass {keyword('drop_missing')} to leave such rows out."
             )
             raise InputError(message)
         if number is None:
@@ -303,12 +306,12 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
 
     columns, form = job.columns, job.form
     with readable(source):
-        schema, batches = opened(source, form)
+        schema, batches = _opened(source, job)
     _refuse_columns(schema.names, columns, source, form)
     if form.kind == "text" and any(pa.types.is_binary(field.type) for field in schema):
         message = f"cannot read {place_of(source)}: {not_utf_8('latin-1')}"
         raise InputError(message)
-    in_lists = any(is_list(schema.field(name).type) for name in columns)
+    in_lists = any(_is_list(schema.field(name).type) for name in columns)
     if in_lists and len(columns) > 1:
         message = f"name one column of lists, or single columns: got {', '.join(columns)}."
         raise InputError(message)
@@ -319,7 +322,7 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
     done = dropped = 0
     with _writer(target, schema) as out:
         for whole in _reading(source, batches):
-            batch = _without_missing(whole, columns) if job.values.drop_missing else whole
+            batch = _without_missing(whole, columns) if job.drop_missing else whole
             dropped += whole.num_rows - batch.num_rows
             given = [batch.column(name) for name in columns]
             if in_lists:
@@ -338,9 +341,98 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
     return Written(done, dropped)
 
 
+def _opened(path: Path, job: _Job) -> tuple[Any, Iterator[Any]]:
+    """Return the Arrow schema of a file with all its columns, and its record batches.
+
+    JSON and Excel files are read as a whole, because later rows may change the types.
+    """
+    form = job.form
+    if form.kind == "parquet":
+        import pyarrow.parquet as pq
+
+        file = pq.ParquetFile(path)
+        return file.schema_arrow, file.iter_batches(_ROWS_AT_ONCE)
+    if form.kind == "text":
+        from pyarrow import csv as arrow_csv
+
+        _refuse_bad_lines(job)
+        parsed = arrow_csv.open_csv(
+            stream_of(path, form.compression),
+            arrow_csv.ReadOptions(skip_rows=int(form.sep_line), encoding=form.encoding or "utf8"),
+            arrow_csv.ParseOptions(delimiter=form.mark, newlines_in_values=True),
+            arrow_csv.ConvertOptions(decimal_point=job.how.decimal),
+        )
+        return parsed.schema, iter(parsed)
+    if form.kind == "arrow":
+        table = opened_files(job.how, Session()).whole()
+    elif form.kind == "xlsx":
+        names, *cells = sheet_rows(path, job.how.sheet)
+        table = _table([dict(zip(names, row, strict=True)) for row in cells])
+    elif form.kind == "json":
+        table = _table(document_rows(path, form, job.how.records))
+    else:
+        table = _table([found for _, _, found in json_lines(path, form)])
+    return table.schema, iter(table.to_batches(_ROWS_AT_ONCE))
+
+
+def _table(rows: list[dict[str, Any]]) -> Any:
+    """Return objects as an Arrow table; a column of mixed types becomes text."""
+    import pyarrow as pa
+
+    found = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        cells = [row.get(name) for row in rows]
+        try:
+            found[name] = pa.array(cells)
+        except (pa.ArrowException, TypeError, OverflowError):
+            texts = [None if cell is None else str(cell) for cell in cells]
+            found[name] = pa.array(texts, pa.string())
+    return pa.table(found)
+
+
+def _scaled(values: Any, scale: Scale) -> Any:
+    """Return numbers of a scale as probabilities; several columns are logits of classes."""
+    if scale == "probability":
+        return values
+    plain = np.asarray(values, dtype=np.float64)
+    if scale == "percent":
+        return plain / 100
+    if scale == "logprob":
+        with np.errstate(over="ignore"):  # infinity is refused, as every value above 1 is
+            return np.exp(plain)
+    from scipy.special import expit, softmax
+
+    return expit(plain) if plain.ndim == 1 else softmax(plain, axis=1)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _missing(column: Any) -> Any:
+    """Return which values of an Arrow column are missing, or lists that miss a value."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    marks = column.is_null(nan_is_null=True)
+    gone = np.from_dlpack(marks.cast(pa.uint8())).astype(bool)
+    if _is_list(column.type):
+        inside = np.isnan(numbers(column.flatten()).astype(np.float64))
+        gone[compute.list_parent_indices(column).to_numpy()[inside]] = True
+    return gone
+
+
 def _plain_numbers(column: Any, name: str, first_row: int, job: _Job) -> Any:
     """Return an Arrow column as NumPy numbers; text is allowed for percentages."""
-    if job.values.pred_scale != "percent" or not is_text(column.type):
+    if job.scale != "percent" or not _is_text(column.type):
         return column.to_numpy(zero_copy_only=False)
     return _numbers([[cell or ""] for cell in column.to_pylist()], 0, name, first_row, job)
 
@@ -352,9 +444,8 @@ def _without_missing(batch: Any, columns: Sequence[str]) -> Any:
     missing = np.zeros(batch.num_rows, dtype=bool)
     for name in columns:
         column = batch.column(name)
-        in_lists = is_list(column.type)
-        missing |= missing_in_lists(column) if in_lists else missing_values(column)
-        if is_text(column.type):
+        missing |= _missing(column)
+        if _is_text(column.type):
             missing |= np.array([_lacks([cell or ""], [0]) for cell in column.to_pylist()])
     return batch.filter(pa.array(~missing))
 

@@ -11,13 +11,15 @@ import typer
 from typer.exceptions import TyperException
 
 from softcal._display import did_you_mean, printable
-from softcal.cli.options import NOTES, PlainCommand, PlainGroup, as_options, help_of, note
+from softcal.cli.describe import as_options
+from softcal.cli.options import NOTES, PlainCommand, PlainGroup, help_of, note
 from softcal.exceptions import SoftcalError, SoftcalWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = (
+    "inspect",
     "scan",
     "score",
     "merge",
@@ -52,7 +54,8 @@ def app_of(names: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     for name in names:
         command = getattr(import_module(f"softcal.cli.{name}"), name)
-        app.command(cls=PlainCommand, help=help_of(command))(command)
+        text, example = help_of(command)
+        app.command(cls=PlainCommand, help=text, epilog=example)(command)
     app.callback()(main)
     return app
 
@@ -84,7 +87,7 @@ def _loops() -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code. An error is one line on stderr."""
+    """Run one command and return its exit code. An error is a line on stderr, then suggestions."""
     words = list(arguments) or ["--help"]
     app = app_of(words[:1] if words[0] in COMMANDS else COMMANDS)
     NOTES.set([])
@@ -103,6 +106,7 @@ def run(arguments: Sequence[str]) -> int:
     except (SoftcalError, TyperException, OSError) as error:
         text = _message_of(error) if isinstance(error, TyperException) else str(error)
         sys.stderr.write(f"softcal: error: {printable(as_options(' '.join(text.split())))}\n")
+        sys.stderr.writelines(f"{line}\n" for line in getattr(error, "__notes__", ()))
         return 2
     return int(code or 0)  # typer returns 130 for an interrupt, None for success
 
@@ -113,13 +117,12 @@ def _message_of(error: TyperException) -> str:
     if ctx is None or not error.message.startswith("No such option"):
         return error.format_message()
     own = [name for param in ctx.command.params for name in param.opts]
-    asked = did_you_mean(str(option), own)
-    if not asked:
-        group: Any = typer.main.get_command(app_of())
-        having = [
-            name
-            for name, command in group.commands.items()
-            if any(option in param.opts and not param.hidden for param in command.params)
-        ]
-        asked = f" These commands have it: {', '.join(having)}." if having else ""
-    return f"{error.message}.{asked}"
+    group: Any = typer.main.get_command(app_of())
+    having = [
+        name
+        for name, command in group.commands.items()
+        if any(option in param.opts for param in command.params)
+    ]
+    if having:
+        return f"{error.message}. These commands have it: {', '.join(having)}."
+    return f"{error.message}.{did_you_mean(str(option), own)}"

@@ -9,19 +9,11 @@ import typer
 
 from softcal import terminal
 from softcal._display import printable
+from softcal.cli.describe import Described, describes
 from softcal.cli.options import (
     DataFile,
-    Decimal,
-    DropMissing,
-    Encoding,
     Format,
-    Given,
     Output,
-    PredScale,
-    RowOptions,
-    Scale,
-    Sep,
-    Sheet,
     column_option,
     given,
     note,
@@ -32,9 +24,16 @@ from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from softcal.calibrators.base import CalibrationMap
-    from softcal.sources.class_columns import ClassColumns
+    from softcal.scanning.patterns import ClassColumns
 
 
+_USED = (
+    "sep", "decimal", "encoding", "input_format", "sheet", "records", "pred_scale", "drop_missing",
+    "data_file",
+)  # fmt: skip
+
+
+@describes(without=tuple(field for field in Described._fields if field not in _USED))
 def apply(
     calibrator: Annotated[
         Path,
@@ -58,29 +57,27 @@ def apply(
             metavar="COLS",
         ),
     ] = None,
-    sep: Sep = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = None,
-    input_format: Given = None,
-    sheet: Sheet = None,
-    pred_scale: PredScale = Scale.PROBABILITY,
-    drop_missing: DropMissing = False,  # noqa: FBT002 - an option of the command line
     format_: Output = Format.TABLE,
+    *,
+    how: Described,
 ) -> None:
-    """Copy a file and add recalibrated predictions in new columns COL_calibrated."""
+    """Copy a file and add recalibrated predictions in new columns COL_calibrated.
+
+    Example: softcal apply map.json new.csv --pred p -o calibrated.csv
+    """
     from softcal._io import read_json
     from softcal.calibrators.files import SUFFIX, write_calibrated
     from softcal.calibrators.maps import load_calibrator
 
-    how = RowOptions(
-        sep, decimal, encoding, input_format, sheet, pred_scale, drop_missing=drop_missing
-    )
     map_ = load_calibrator(read_json(calibrator, "`softcal recalibrate`"))
     found = _columns(data, pred, pred_columns, how)
     _refuse_other_number(map_, found, "--pred" if pred_columns is None else "--pred-columns")
     columns, notes = _matched(map_, found)
-    rows, dropped = write_calibrated(map_, data, columns, output, how.reading, how.values)
-    without = {"rows_dropped": dropped} if drop_missing else {}
+    rows, dropped = write_calibrated(
+        map_, how.files(data), columns, output, scale=how.pred_scale.value,
+        drop_missing=how.drop_missing,
+    )  # fmt: skip
+    without = {"rows_dropped": dropped} if how.drop_missing else {}
     added = [name + SUFFIX for name in columns]
     for text in notes:
         note(text)
@@ -96,10 +93,11 @@ def apply(
 
 
 def _columns(
-    data: Path, pred: list[str] | None, pred_columns: str | None, how: RowOptions
+    data: Path, pred: list[str] | None, pred_columns: str | None, how: Described
 ) -> ClassColumns:
     """Return the columns of predictions, from whichever of the two options was given."""
-    from softcal.sources.class_columns import ClassColumns, class_columns, names_of_columns
+    from softcal.scanning.patterns import ClassColumns, class_columns
+    from softcal.scanning.source import Session, opened
 
     if pred_columns is None:
         missing = "Missing option '--pred', or '--pred-columns' for multiclass predictions."
@@ -107,7 +105,7 @@ def _columns(
     if pred:
         message = "pass --pred or --pred-columns, not both."
         raise InputError(message)
-    present = names_of_columns(data, how.reading)
+    present = opened(how.files(data), Session()).names
     if pred_columns in present:  # a column of lists
         return ClassColumns((pred_columns,), None)
     return class_columns(pred_columns, present)
@@ -127,7 +125,7 @@ def _refuse_other_number(map_: CalibrationMap, found: ClassColumns, option: str)
 
 def _matched(map_: CalibrationMap, found: ClassColumns) -> tuple[tuple[str, ...], list[str]]:
     """Return the columns in the order of the classes of the fit, and notes."""
-    from softcal.sources.class_columns import ClassColumns
+    from softcal.scanning.patterns import ClassColumns
 
     fitted, columns = map_.columns, found.columns
     if len(columns) == 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,26 +11,22 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import counted, percent, printable
+from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
+from softcal.cli.describe import cut as read_cut
+from softcal.cli.describe import feature as read_feature
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     Format,
     Level,
-    MaybeLabel,
-    MaybePreds,
     Output,
-    RowOptions,
     RowsOrTables,
-    VoteColumns,
-    Votes,
-    Weight,
     chance,
-    column_option,
     notes,
     print_result,
-    reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables
+from softcal.cli.tables import load_tables, saved_files
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from softcal.inference.segments import Audit, Segment
@@ -39,16 +34,9 @@ if TYPE_CHECKING:
 _SHOWN = 20  # segments of each model; JSON has all of them
 
 
-@partial(reads_rows, raters=False)
+@describes(without=("group", *RATERS, *BOUNDS, *CLASSES))
 def audit(
     data: RowsOrTables,
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
-    vote_columns: VoteColumns = None,
-    by: Annotated[
-        list[str] | None,
-        column_option("Column whose values define segments; may be repeated."),
-    ] = None,
     feature: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,8 +59,6 @@ def audit(
     min_rows: Annotated[
         int, typer.Option(help="Rows a segment needs to be tested.", metavar="N")
     ] = 30,
-    weight: Weight = None,
-    votes: Votes = None,
     level: Level = DEFAULT_LEVEL,
     draws: Annotated[int, typer.Option(help="Number of simulated data sets.", metavar="N")] = 2000,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.", metavar="N")] = 0,
@@ -82,28 +68,19 @@ def audit(
     ] = None,
     format_: Output = Format.TABLE,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
     """Find the segments whose predictions are too high or too low, worst first.
 
     The p-values and intervals hold for all segments of a model simultaneously.
+
+    Example: softcal audit data.csv --label y --pred p --by sex --cut age:40,60
     """
     from softcal.cli.display import about, title_of
     from softcal.inference.segments import audit_tables
 
-    columns = Columns(
-        label,
-        pred,
-        weight,
-        votes,
-        tuple(by or ()),
-        vote_columns=vote_columns,
-        how=how,
-        features=tuple(feature or ()),
-        cuts=tuple(cut or ()),
-    )
-    tables = load_tables(data, columns)
-    named = None if feature or cut or not by else by  # None: all columns of the tables
+    tables = load_tables(data, how, by=_segments(data, how, feature or [], cut or []))
+    named = None if feature or cut or not how.by else how.by  # None: all columns of the tables
     audits = [
         audit_tables(
             tables, model=model, by=named, depth=depth, level=level, min_rows=min_rows,
@@ -131,6 +108,23 @@ def audit(
         console.print()
         _show(each)
     console.print(Text(audits[0].note, style="dim"))
+
+
+def _segments(
+    data: list[str], how: Described, features: list[str], cuts: list[str]
+) -> list[Any] | None:
+    """Return the segments of rows: values of columns, and ranges of numbers."""
+    ranges = [read_feature(each) for each in features] + [read_cut(each) for each in cuts]
+    if not ranges:
+        return None
+    if saved_files(data):
+        message = (
+            f"{'--feature' if features else '--cut'} is for rows: leave it out with saved tables."
+        )
+        raise InputError(message)
+    from softcal.scanning.data import Cut
+
+    return [*(how.by or ()), *(Cut(*each) for each in ranges)]
 
 
 def _numbers(found: Audit) -> dict[str, Any]:

@@ -11,29 +11,18 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
+from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
-    By,
-    ClassNames,
     Format,
-    Group,
-    LabelColumns,
     Level,
     MaybeBins,
-    MaybeLabel,
-    MaybePreds,
     Output,
-    PredColumns,
-    RowOptions,
     RowsOrTables,
-    VoteColumns,
-    Votes,
-    Weight,
     print_result,
-    reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables
+from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -47,15 +36,9 @@ Undecided = StrEnum("Undecided", ["pass", "fail"])
 """What an undecided check counts as."""
 
 
-@reads_rows
+@describes(without=("by_rater", "ordered", *BOUNDS))
 def check(
     data: RowsOrTables,
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
-    label_columns: LabelColumns = None,
-    vote_columns: VoteColumns = None,
-    pred_columns: PredColumns = None,
-    classes: ClassNames = None,
     max_smece: Annotated[
         float | None, typer.Option(help="Largest acceptable SMECE.", metavar="X")
     ] = None,
@@ -70,20 +53,18 @@ def check(
         typer.Option(help="If undecided, exit with 0 (pass) or 1 (fail).", metavar="pass|fail"),
     ] = None,
     bins: MaybeBins = None,
-    weight: Weight = None,
-    votes: Votes = None,
-    group: Group = None,
-    by: By = None,
     level: Level = DEFAULT_LEVEL,
     format_: Output = Format.TABLE,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
     """Check calibration against a limit: exit code 0 (pass), 1 (fail), or 3 (undecided).
 
     A model passes if the upper limit of its interval is at most the maximum. It fails if the lower
     limit is above the maximum. With --by, every segment must pass, and the intervals of all
     segments hold simultaneously.
+
+    Example: softcal check data.csv --label y --pred p --max-smece 0.05
     """
     from softcal._validation.rules import refuse_bad_level
     from softcal.inference.checks import check as judge
@@ -92,13 +73,9 @@ def check(
     if max_smece is None and max_gap is None:
         message = "pass a limit: --max-smece X, --max-gap X, or both."
         raise InputError(message)
-    columns = Columns(
-        label, pred, weight, votes, tuple(by or ()), group, label_columns, vote_columns,
-        pred_columns, classes, how=how,
-    )  # fmt: skip
-    tables = load_tables(data, columns, bins=bins)
+    tables = load_tables(data, how, bins=bins)
     parts: list[tuple[dict[str, Any], Any]] = [({}, tables)]
-    for column in columns.by:
+    for column in how.by or ():
         parts += [
             ({"by": column, "value": value}, part)
             for value, part in tables.by(column).items()

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
+from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
-    By,
-    ClassNames,
     Format,
-    Group,
-    LabelColumns,
     Level,
     MaybeBins,
-    MaybeLabel,
     Output,
-    PredColumns,
-    RowOptions,
     RowsOrTables,
-    VoteColumns,
-    Votes,
-    Weight,
     chance,
-    column_option,
     infinite_loss_text,
     limits_text,
     loss_text,
     only_finite,
     print_result,
-    reads_rows,
     rows_text,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables
+from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -49,49 +38,37 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@reads_rows
+@describes(without=("by_rater", "ordered", *BOUNDS))
 def compare(
     data: RowsOrTables,
-    label: MaybeLabel = None,
-    pred: Annotated[
-        list[str] | None,
-        column_option("Column of predictions in [0, 1]; repeat for each model."),
-    ] = None,
-    label_columns: LabelColumns = None,
-    vote_columns: VoteColumns = None,
-    pred_columns: PredColumns = None,
-    classes: ClassNames = None,
     bins: MaybeBins = None,
-    weight: Weight = None,
-    votes: Votes = None,
-    group: Group = None,
-    by: By = None,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
-    """Compare the calibration of two or more models on the same rows."""
+    """Compare the calibration of two or more models on the same rows.
+
+    Example: softcal compare data.csv --label y --pred p_a --pred p_b
+    """
     from softcal._validation.rules import refuse_bad_level
     from softcal.table.joint import refuse_many_bins
 
-    columns = Columns(
-        label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, how=how,
-    )  # fmt: skip
-    option = "--pred-columns" if columns.many else "--pred"
-    if columns.models and len(set(columns.models)) < max(len(columns.models), 2):
-        columns.refuse_contradictions()
-        got = ", ".join(columns.models)
-        message = f"pass {option} two or more times, with different columns: got {got}."
+    how.refuse_contradictions()
+    if how.is_long and how.item is None:
+        message = "models in rows are compared by item: pass --item COL."
+        raise InputError(message)
+    if len(how.models or ("", "")) < 2 and not how.is_long:
+        option = "--pred-columns" if how.many else "--pred"
+        message = f"a comparison needs two models: pass {option} two or more times."
         raise InputError(message)
     refuse_bad_level(level)
     if bins is not None:
         refuse_many_bins(bins)
-    tables = load_tables(data, columns, bins=bins, pairs=True)
+    tables = load_tables(data, how, bins=bins, pairs=True)
     _refuse_without_pairs(tables)
     card = _card(tables, level)
-    if by:
+    if by := how.by:
         from softcal.cli.display import segments
 
         card["by"] = by[0] if len(by) == 1 else by

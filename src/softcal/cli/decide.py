@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,27 +10,21 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import percent, printable
+from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     Figure,
     Format,
     Level,
-    MaybeLabel,
-    MaybePreds,
     Output,
-    RowOptions,
     RowsOrTables,
-    VoteColumns,
-    Votes,
-    Weight,
     given,
     limits_text,
     print_result,
-    reads_rows,
     rows_text,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables, saved_files
+from softcal.cli.tables import load_tables, saved_files
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -46,23 +39,18 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@partial(reads_rows, raters=False)
+@describes(without=("by", "group", *RATERS, *BOUNDS, *CLASSES))
 def decide(
     data: RowsOrTables,
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
     threshold: Annotated[
         list[float] | None,
         typer.Option(help="Act where the prediction is at least T; may be repeated.", metavar="T"),
     ] = None,
-    vote_columns: VoteColumns = None,
-    weight: Weight = None,
-    votes: Votes = None,
     level: Level = DEFAULT_LEVEL,
     plot: Figure = None,
     format_: Output = Format.TABLE,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
     """Compute net benefit at decision thresholds, and the cost of miscalibration there.
 
@@ -73,24 +61,22 @@ def decide(
     For rows, any threshold is possible, and all numbers are those of the rows; above 1,000,000
     rows, of a grid of bins. For saved tables, a threshold must be an edge of their grid: a multiple
     of 1/600.
+
+    Example: softcal decide data.csv --label y --pred p --threshold 0.2
     """
     import numpy as np
 
     from softcal._validation.rules import refuse_bad_level
     from softcal.bins import Bins
     from softcal.decision import checked_thresholds, net_benefit
-    from softcal.sources.sample import Sample, basis
+    from softcal.scanning.sample import Sample, basis
 
     refuse_bad_level(level)
     at = np.unique(checked_thresholds(given(threshold, "pass a threshold: --threshold T.")))
-    if how.raters:
-        message = "--raters is for scores and comparisons: leave it out."
-        raise InputError(message)
     if plot is not None:
         from softcal.plot import refuse_format
 
         refuse_format(plot)
-    columns = Columns(label, pred, weight, votes, vote_columns=vote_columns, how=how)
     # The grid of saved tables, cut at the thresholds as well.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
     drawn = None if bins is None or plot is None else _drawn(bins.edges, at)
@@ -100,9 +86,9 @@ def decide(
         pairs.add(piece, rows)
         sample.add(piece, rows)
 
-    tables = load_tables(data, columns, bins=bins, look=look)
+    tables = load_tables(data, how, bins=bins, look=look)
     refuse_other_tables(tables, at)
-    source = basis(tables, None if bins is None else sample)
+    source = basis(tables, None if bins is None or how.is_long else sample)
 
     def benefits(thresholds: FloatArray) -> dict[str, NetBenefit]:
         return {

@@ -27,7 +27,10 @@ def merge(
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
-    """Merge saved tables of different rows: for example, daily files into a weekly total."""
+    """Merge saved tables of different rows: for example, daily files into a weekly total.
+
+    Example: softcal merge monday.json tuesday.json -o week.json
+    """
     from softcal._validation.rules import refuse_bad_level
     from softcal.cli.score import show_scores
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
-import re
 import shlex
 import sys
 from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -21,13 +18,6 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from softcal._display import counted, printable
 from softcal._io import spooled
 from softcal.exceptions import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from softcal.sources.columns import Values
-    from softcal.sources.files import Reading
-    from softcal.sources.votes import VoteColumns as RawVotes
 
 
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
@@ -63,13 +53,21 @@ def _refuse_several(option: TyperOption, values: list[Any]) -> None:
 class PlainCommand(TyperCommand):
     """A command whose help shows no types beside arguments or switches, and no braces in its usage.
 
-    It also refuses a line that gives two values to an option that takes one, or whose output is a
-    file that the command reads.
+    `--help-all` also shows its hidden options. It refuses a line that gives two values to an option
+    that takes one, or whose output is a file that the command reads.
     """
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        if any(param.name == "help_all" for param in self.params):
+            self.epilog = f"{self.epilog or ''}\n\nMore options: softcal {name} --help-all".strip()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse a line; `--help` comes first, so that help is shown for an invalid line too."""
         line = list(args)  # typer empties `args`
+        if any(word == "--data" or word.startswith("--data=") for word in line):
+            for param in self.params:  # the TOML file may name the files
+                param.required = param.required and param.name != "data"
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:  # not when the shell completes an unfinished line
             refuse_repeated(self, ctx, line)
@@ -77,14 +75,19 @@ class PlainCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless an output is one of the files that it reads."""
-        given = [(param, ctx.params[param.name]) for param in self.params]
+        toml = ctx.params.get("data_file")
+        if toml is not None:
+            from softcal.cli.describe import add_toml
+
+            add_toml(self, ctx)
+        given = [(param, ctx.params.get(param.name)) for param in self.params]
         read = [
             each
             for param, value in given
-            if isinstance(param, TyperArgument) or param.callback is not None  # `_as_files`
+            if isinstance(param, TyperArgument) or param.name == "votes_file"
             for each in (value if isinstance(value, list) else [value])
             if each is not None
-        ]
+        ] + [toml] * (toml is not None)
         for param, value in given:
             if isinstance(param, TyperOption) and isinstance(value, Path) and value.is_file():
                 from softcal.cli.tables import refuse_overwriting
@@ -93,8 +96,11 @@ class PlainCommand(TyperCommand):
         return super().invoke(ctx)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters as help shows them."""
-        return [_plain(param) for param in super().get_params(ctx)]
+        """Return the parameters as help shows them; the shell completes hidden ones too."""
+        found = [_plain(param) for param in super().get_params(ctx)]
+        for param in found if ctx.resilient_parsing else ():
+            param.hidden = False
+        return found
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Write DATA... where typer writes {DATA}...."""
@@ -102,9 +108,26 @@ class PlainCommand(TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
 
-def help_of(command: Any) -> str:
-    """Return the docstring of a command with one line per paragraph, which the terminal wraps."""
-    return "\n\n".join(" ".join(text.split()) for text in command.__doc__.split("\n\n"))
+def show_all(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001 - typer passes it
+    """Show the help with the options that `--help` leaves out."""
+    if not value or ctx.resilient_parsing:
+        return
+    command: Any = ctx.command
+    for param in command.params:
+        param.hidden = param.name == "help_all"
+    command.epilog = command.epilog.partition("\n\n")[0]
+    ctx.get_help()  # prints it
+    ctx.exit()
+
+
+def help_of(command: Any) -> tuple[str, str | None]:
+    """Return the help of a command, and its example, from its docstring.
+
+    Each paragraph is one line, which the terminal wraps.
+    """
+    texts = [" ".join(text.split()) for text in command.__doc__.split("\n\n")]
+    example = texts.pop() if texts[-1].startswith("Example:") else None
+    return "\n\n".join(texts), example
 
 
 class PlainGroup(TyperGroup):
@@ -149,8 +172,7 @@ def _columns_of(data: str) -> list[str]:
     Returns none on an error: the command itself reports errors, not completion.
     """
     from softcal.exceptions import SoftcalError
-    from softcal.sources.class_columns import names_of_columns
-    from softcal.sources.files import files_of
+    from softcal.scanning.source import Session, opened
     from softcal.table.files import is_saved, load
 
     try:
@@ -166,7 +188,7 @@ def _columns_of(data: str) -> list[str]:
                 tables.about.group,
             )
             return list(dict.fromkeys(filter(None, (*tables.models, *others))))
-        return names_of_columns(files_of(data)[0])
+        return opened(data, Session()).names
     except (SoftcalError, OSError, ImportError):
         return []
 
@@ -181,7 +203,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def _as_files(ctx: typer.Context, value: Any) -> Any:
+def as_files(ctx: typer.Context, value: Any) -> Any:
     """Replace `-` and pipes by copies of their content, before anything is read."""
     if ctx.resilient_parsing or value is None:
         return value
@@ -190,319 +212,24 @@ def _as_files(ctx: typer.Context, value: Any) -> Any:
     return type(value)(spooled(Path(value)))
 
 
-_KINDS = ".parquet, .csv, .tsv, .txt, .json, .jsonl, .arrow, .xlsx"
-DataFiles = Annotated[
-    list[str],
-    typer.Argument(
-        help=f"Files, folders, or patterns: {_KINDS}; - for standard input.",
-        metavar="DATA",
-        callback=_as_files,
-    ),
-]
+_KINDS = "Parquet, CSV, TSV, JSON, JSON lines, Arrow, or Excel"
+
+
+def _data(text: str) -> Any:
+    return typer.Argument(help=text, metavar="DATA", callback=as_files)
+
+
+DataFiles = Annotated[list[str], _data(f"Files, folders, or patterns: {_KINDS}; or -.")]
 RowsOrTables = Annotated[
-    list[str],
-    typer.Argument(
-        help=f"Rows: files, folders, or patterns of {_KINDS}; - for standard input. "
-        "Or tables saved by `softcal scan`.",
-        metavar="DATA",
-        callback=_as_files,
-    ),
+    list[str], _data(f"{_KINDS} files, folders, or patterns; or tables saved by `softcal scan`.")
 ]
-DataFile = Annotated[
-    Path,
-    typer.Argument(
-        help=f"A file: {_KINDS}; - for standard input.", metavar="DATA", callback=_as_files
-    ),
-]
-Pilot = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="A pilot: rows, or tables saved by `softcal scan`.",
-        metavar="DATA",
-        callback=_as_files,
-    ),
-]
-MaybeLabel = Annotated[str | None, column_option("Column of labels in [0, 1].")]
-MaybePreds = Annotated[
-    list[str] | None, column_option("Column of predictions in [0, 1]; repeat for each model.")
-]
+DataFile = Annotated[Path, _data(f"A file: {_KINDS}; or -.")]
+Pilot = Annotated[list[str] | None, _data("A pilot: rows, or tables saved by `softcal scan`.")]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
 MaybeBins = Annotated[
     int | None,
-    typer.Option(help="Number of equal-width bins. Default: 10, or as saved.", metavar="N"),
+    typer.Option(help="Number of bins. Default: 10, or as saved.", metavar="N"),
 ]
-By = Annotated[
-    list[str] | None,
-    column_option("Column of segments: also score each value separately; may be repeated."),
-]
-Weight = Annotated[str | None, column_option("Column of row weights.")]
-Votes = Annotated[
-    str | None,
-    column_option("Column of the number of votes behind each label."),
-]
-Group = Annotated[
-    str | None,
-    column_option("Column of groups: rows of the same group are not independent."),
-]
-LabelColumns = Annotated[
-    str | None,
-    typer.Option(help="Multiclass: columns of label shares, as a,b,c or PREFIX*.", metavar="COLS"),
-]
-VoteColumns = Annotated[
-    str | None,
-    typer.Option(help="Columns of vote counts, one per class: no,yes or PREFIX*.", metavar="COLS"),
-]
-PredColumns = Annotated[
-    list[str] | None,
-    typer.Option(help="Multiclass: columns of predictions; repeat for each model.", metavar="COLS"),
-]
-ClassNames = Annotated[
-    str | None,
-    typer.Option("--classes", help="Multiclass: class names in order, as a,b,c.", metavar="NAMES"),
-]
-Ordered = Annotated[
-    bool, typer.Option("--ordered", help="Multiclass: classes are in order, lowest first.")
-]
-LabelLow = Annotated[
-    str | None,
-    column_option("Labels known as intervals: column of lower ends."),
-]
-LabelHigh = Annotated[str | None, column_option("Labels known as intervals: column of upper ends.")]
-
-
-class Scale(StrEnum):
-    """The scale of labels or predictions."""
-
-    PROBABILITY = "probability"
-    PERCENT = "percent"
-    LOGIT = "logit"
-    LOGPROB = "logprob"
-
-
-class InputFormat(StrEnum):
-    """The format of a file."""
-
-    CSV = "csv"
-    TSV = "tsv"
-    JSON = "json"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    ARROW = "arrow"
-    XLSX = "xlsx"
-
-
-_PANEL = "How to read the rows"
-
-
-def _reading(text: str, metavar: str) -> Any:
-    return typer.Option(help=text, metavar=metavar, rich_help_panel=_PANEL)
-
-
-Sep = Annotated[str | None, _reading("Separator of cells of text, such as ';' or tab.", "CHAR")]
-Decimal = Annotated[str, _reading("Decimal mark of text: a period or a comma.", "CHAR")]
-Encoding = Annotated[
-    str | None, _reading("Encoding of text that is not UTF-8, such as latin-1.", "NAME")
-]
-Given = Annotated[
-    InputFormat | None,
-    _reading(f"Format of the files, if not clear from content: {', '.join(InputFormat)}.", "KIND"),
-]
-Sheet = Annotated[str | None, _reading("Sheet of a workbook that has several.", "NAME")]
-_SCALES = "probability, percent, logit, or logprob"
-PredScale = Annotated[Scale, _reading(f"Scale of predictions: {_SCALES}.", "SCALE")]
-LabelScale = Annotated[Scale, _reading(f"Scale of labels: {_SCALES}.", "SCALE")]
-Positive = Annotated[str | None, _reading("Labels in words: the word that counts as 1.", "WORD")]
-DropMissing = Annotated[
-    bool,
-    typer.Option(
-        "--drop-missing",
-        help="Drop rows with a missing value, and report how many.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Names = Annotated[
-    list[str] | None, _reading("Name to show for a model; repeat for each model, in order.", "NAME")
-]
-
-
-_VOTES = "Raw votes"
-
-
-def _raw(text: str, metavar: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=_VOTES)
-
-
-VotesFile = Annotated[
-    str | None,
-    typer.Option(
-        help="File of votes, one per row. Default: the rows of DATA are votes.",
-        metavar="FILE",
-        rich_help_panel=_VOTES,
-        callback=_as_files,
-    ),
-]
-Item = Annotated[str | None, _raw("Column of items, in votes and predictions.", "COL")]
-Worker = Annotated[str | None, _raw("Column of the worker (rater) who voted.", "COL")]
-Vote = Annotated[str | None, _raw("Column of votes; --positive names the vote for 1.", "COL")]
-DropUnmatched = Annotated[
-    bool, _raw("Drop items without votes or without a prediction.", "", "--drop-unmatched")
-]
-AllowRepeated = Annotated[
-    bool, _raw("Allow several votes of a worker on an item.", "", "--allow-repeated")
-]
-Raters = Annotated[bool, _raw("Compute intervals that also hold for new raters.", "", "--raters")]
-ByRater = Annotated[
-    str | None,
-    _raw("Column of kinds of raters: also score the votes of each. Implies --raters.", "COL"),
-]
-
-
-class Aggregate(StrEnum):
-    """The method that computes the label of an item from its votes."""
-
-    SHARES = "shares"
-    DAWID_SKENE = "dawid-skene"
-
-
-Aggregation = Annotated[
-    Aggregate, _raw("Labels from votes: shares, or dawid-skene posteriors.", "METHOD")
-]
-
-
-class RowOptions(NamedTuple):
-    """The options of every command that reads rows: how to read them, and what values mean."""
-
-    sep: Sep = None
-    decimal: Decimal = "."
-    encoding: Encoding = None
-    input_format: Given = None
-    sheet: Sheet = None
-    pred_scale: PredScale = Scale.PROBABILITY
-    label_scale: LabelScale = Scale.PROBABILITY
-    positive: Positive = None
-    drop_missing: DropMissing = False
-    name: Names = None
-    votes_file: VotesFile = None
-    item: Item = None
-    worker: Worker = None
-    vote: Vote = None
-    drop_unmatched: DropUnmatched = False
-    allow_repeated: AllowRepeated = False
-    raters: Raters = False
-    aggregate: Aggregation = Aggregate.SHARES
-
-    @property
-    def raw_votes(self) -> bool:
-        """Whether labels are computed from raw votes."""
-        return self.votes_file is not None or self.vote is not None
-
-    @property
-    def vote_columns(self) -> RawVotes:
-        """The columns of raw votes; raise if an option is missing or has no use."""
-        from softcal.sources.votes import VoteColumns
-
-        item = given(self.item, "pass --item COL, the column of the item of each vote.")
-        vote = given(self.vote, "pass --vote COL, the column of the votes.")
-        if self.raters:
-            given(self.worker, "pass --worker COL, the column of who voted, with --raters.")
-        if self.aggregate is Aggregate.DAWID_SKENE:
-            given(self.worker, "pass --worker COL, the column of who voted, with --aggregate.")
-        return VoteColumns(
-            item, vote, self.worker, self.positive, self.drop_unmatched, self.allow_repeated,
-            self.raters, self.aggregate.value,
-        )  # fmt: skip
-
-    @property
-    def reading(self) -> Reading:
-        """The options for reading files."""
-        from softcal.sources.files import Reading
-
-        return Reading(*self[:5]).checked()
-
-    @property
-    def values(self) -> Values:
-        """The conversion of values."""
-        from softcal.sources.columns import Values
-
-        scales: tuple[Any, Any] = (self.pred_scale.value, self.label_scale.value)
-        word = None if self.raw_votes else self.positive
-        return Values(*scales, word, self.drop_missing)
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The given options about rows, by their names on the command line."""
-        return {
-            "--" + field.replace("_", "-"): value
-            for field, value in zip(self._fields, self, strict=True)
-            if value != self._field_defaults[field] and field != "name"
-        }
-
-    @property
-    def words(self) -> list[str]:
-        """The given options about rows, as words of a shell command."""
-        return [
-            word
-            for option, value in self.given.items()
-            for word in ([option] if value is True else [option, shlex.quote(value)])
-        ]
-
-
-def reads_rows(command: Callable[..., None], *, raters: bool = True) -> Callable[..., None]:
-    """Add the options of `RowOptions` to a command, which receives them as one argument, `how`.
-
-    Without `raters`, help does not list `--raters`, which the command refuses with a reason.
-    """
-    hints = get_type_hints(RowOptions, include_extras=True)
-    if not raters:
-        hidden = copy(hints["raters"].__metadata__[0])
-        hidden.hidden = True
-        hints["raters"] = Annotated[bool, hidden]
-    options = [
-        inspect.Parameter(
-            field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[field]
-        )
-        for field, default in RowOptions._field_defaults.items()
-    ]
-
-    @wraps(command)
-    def with_options(**given: Any) -> None:
-        how = RowOptions(*(given.pop(field) for field in RowOptions._fields))
-        command(**given, how=how)
-
-    signature = inspect.signature(command, eval_str=True)
-    own = [each for name, each in signature.parameters.items() if name != "how"]
-    with_options.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own] + options
-    )
-    return with_options
-
-
-_KEYWORD = re.compile(r"\b(" + "|".join(RowOptions._fields) + r')=("(?:[^"\\]|\\.)*"|True\b)')
-
-
-def as_options(message: str) -> str:
-    r"""Replace the keywords in a message by options of the command line.
-
-    >>> as_options('Pass sep=";", or drop_missing=True.')
-    "Pass --sep ';', or --drop-missing."
-    """
-
-    def option(found: re.Match[str]) -> str:
-        name = "--" + found[1].replace("_", "-")
-        if found[2] == "True":
-            return name
-        try:
-            value = json.loads(found[2])
-        except ValueError:  # not a keyword of ours, but part of a name
-            return found[0]
-        # Quoted even if a shell does not need quotes, as for a comma before a period.
-        plain = re.fullmatch(r"[\w-]+", value)
-        word = value if plain else shlex.quote(value) if "'" in value else f"'{value}'"
-        return f"{name} {word}"
-
-    return _KEYWORD.sub(option, message)
-
-
 DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Figure = Annotated[

@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 import typer
 
 from softcal import terminal
+from softcal.cli.describe import BOUNDS, IN_ROWS, Described, describes
 from softcal.cli.options import (
     Format,
     Level,
     Output,
     Pilot,
-    RowOptions,
-    VoteColumns,
-    column_option,
     dropped_text,
     print_result,
-    reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables
+from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -34,16 +31,9 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@reads_rows
+@describes(without=("by", "group", "weight", "by_rater", "ordered", *BOUNDS, *IN_ROWS))
 def plan(
     data: Pilot = None,
-    label: Annotated[str | None, column_option("With a pilot: column of labels.")] = None,
-    pred: Annotated[str | None, column_option("With a pilot: column of predictions.")] = None,
-    votes: Annotated[
-        str | None,
-        column_option("With a pilot: column of the number of votes behind each label."),
-    ] = None,
-    vote_columns: VoteColumns = None,
     smece: Annotated[
         float | None, typer.Option(help="Without a pilot: the expected SMECE.", metavar="X")
     ] = None,
@@ -104,9 +94,12 @@ def plan(
     level: Level = 0.95,
     format_: Output = Format.TABLE,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
-    """Plan how many items to collect, and how many votes per item."""
+    """Plan how many items to collect, and how many votes per item.
+
+    Example: softcal plan pilot.csv --label y --pred p --half-width 0.02
+    """
     from softcal.planning.plans import plan as plan_width
     from softcal.planning.plans import plan_budget, plan_difference
 
@@ -116,12 +109,8 @@ def plan(
         raise InputError(message)
     others = {"--correlation": correlation, "--power": power, "--n-raters": n_raters}
     _refuse_other_goals(others, half_width, difference)
-    columns = Columns(
-        label, None if pred is None else [pred], votes=votes, vote_columns=vote_columns,
-        how=how,
-    )  # fmt: skip
     stated = _Stated(smece, label_spread, rater_spread)
-    first = _pilot(data, columns, stated, bins, n_raters)
+    first = _pilot(data, how, stated, bins, n_raters)
     a = first.assumptions
     costs = _Costs(level=level, votes=votes_per_item, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
@@ -210,20 +199,20 @@ class _Stated(NamedTuple):
 
 def _pilot(
     data: list[str] | None,
-    columns: Columns,
+    how: Described,
     stated: _Stated,
     bins: int | None,
     raters: int | None,
 ) -> _First:
     """Return the assumptions from a pilot or from the stated values, whichever was given."""
     if raters is None:
-        given = {"--rater-spread": stated.rater_spread, "--raters": columns.how.raters or None}
+        given = {"--rater-spread": stated.rater_spread, "--raters": how.raters or None}
         _refuse_without("--n-raters", given)
     if data:
-        found = _piloted(data, columns, stated, bins)
+        found = _piloted(data, how, stated, bins)
         unknown = found.assumptions.rater_cov is None
     else:
-        found, unknown = _stated(columns, stated, bins), stated.rater_spread is None
+        found, unknown = _stated(how, stated, bins), stated.rater_spread is None
     if raters is not None and unknown:
         message = (
             "--n-raters needs to know how raters differ: pass --raters with a pilot of votes whose "
@@ -233,7 +222,7 @@ def _pilot(
     return found
 
 
-def _piloted(data: list[str], columns: Columns, stated: _Stated, bins: int | None) -> _First:
+def _piloted(data: list[str], how: Described, stated: _Stated, bins: int | None) -> _First:
     from softcal.planning.forecast import Assumptions
 
     if stated.smece is not None or stated.label_spread is not None:
@@ -242,18 +231,14 @@ def _piloted(data: list[str], columns: Columns, stated: _Stated, bins: int | Non
     if stated.rater_spread is not None:
         message = "pass DATA, or --rater-spread, not both."
         raise InputError(message)
-    tables = _pilot_tables(data, columns, bins)
+    tables = _pilot_tables(data, how, bins)
     return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.about.rows_dropped)
 
 
-def _stated(columns: Columns, stated: _Stated, bins: int | None) -> _First:
+def _stated(how: Described, stated: _Stated, bins: int | None) -> _First:
     from softcal.planning.forecast import Assumptions
 
-    given = {
-        "--label": columns.label, "--pred": columns.preds, "--votes": columns.votes,
-        "--vote-columns": columns.vote_columns,
-    }  # fmt: skip
-    _refuse_without("DATA", given | columns.how.given)
+    _refuse_without("DATA", how.given)
     if stated.smece is None or stated.label_spread is None:
         message = "pass DATA, or both --smece X and --label-spread X."
         raise InputError(message)
@@ -265,11 +250,11 @@ def _stated(columns: Columns, stated: _Stated, bins: int | None) -> _First:
     return _First(found)
 
 
-def _pilot_tables(data: list[str], columns: Columns, bins: int | None) -> TableSet:
+def _pilot_tables(data: list[str], how: Described, bins: int | None) -> TableSet:
     """Return the table of one model of a pilot; for many classes, of the predicted class."""
     from softcal.table.tableset import BOUNDS
 
-    tables = load_tables(data, columns, bins=bins)
+    tables = load_tables(data, how, bins=bins)
     if tables.targets == BOUNDS:
         message = (
             f"a plan needs labels, but those of {source_name(data)} are known only as intervals: "

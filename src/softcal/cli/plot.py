@@ -12,26 +12,16 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import printable
 from softcal.cli.decide import refuse_other_tables
+from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
-    ClassNames,
-    Group,
-    LabelColumns,
     Level,
     MaybeBins,
-    MaybeLabel,
-    MaybePreds,
-    PredColumns,
-    RowOptions,
     RowsOrTables,
-    VoteColumns,
-    Votes,
-    Weight,
     column_option,
     given,
-    reads_rows,
 )
-from softcal.cli.tables import Columns, load_tables, saved_files
+from softcal.cli.tables import load_tables, saved_files
 from softcal.cli.watch import DayFormat, MaybeEvery, days_of
 from softcal.exceptions import InputError
 
@@ -60,11 +50,9 @@ class Paper(StrEnum):
     TALK = "talk"
 
 
-@reads_rows
+@describes(without=("by", "by_rater", "ordered", *BOUNDS))
 def plot(
     data: RowsOrTables,
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Figure to write: .svg, .pdf, .png.", metavar="FILE"),
@@ -91,22 +79,17 @@ def plot(
         float | None,
         typer.Option(help="Trend: gap to accept. Default: 0.02.", metavar="T"),
     ] = None,
-    group: Group = None,
-    label_columns: LabelColumns = None,
-    vote_columns: VoteColumns = None,
-    pred_columns: PredColumns = None,
-    classes: ClassNames = None,
     bins: MaybeBins = None,
-    weight: Weight = None,
-    votes: Votes = None,
     level: Level = DEFAULT_LEVEL,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
     """Draw one figure for a paper or a talk, such as a reliability diagram or decision curves.
 
     The kind `trend` takes saved tables of one day each, or rows with a column of dates (--day), as
     `softcal watch` does. The kind `bins` draws SMECE for each number of bins.
+
+    Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
     from softcal._validation.rules import refuse_bad_level
     from softcal.plot import draw_bins, draw_gaps, draw_reliability, refuse_format, save_figure
@@ -119,21 +102,17 @@ def plot(
         {"--threshold": threshold, "--day": day, "--tolerance": tolerance,
          "--day-format": day_format, "--every": every},
     )  # fmt: skip
-    columns = Columns(
-        label, pred, weight, votes, (), group, label_columns, vote_columns, pred_columns, classes,
-        how=how,
-    )  # fmt: skip
     fitted: Size = size.value
     if kind is Kind.TREND:
-        days = days_of(data, columns, bins, day=day, day_format=day_format, every=every)
+        days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
         figure = _trend(days, 0.02 if tolerance is None else tolerance, level, fitted)
     elif kind is Kind.DECISION:
         if bins is not None:
             message = "--bins has no use with --kind decision, which has its own: leave it out."
             raise InputError(message)
-        figure = _decision(data, columns, threshold or [], level, fitted)
+        figure = _decision(data, how, threshold or [], level, fitted)
     else:
-        tables = load_tables(data, columns, bins=bins)
+        tables = load_tables(data, how, bins=bins)
         _refuse_bounds(tables)
         if kind is Kind.BINS:
             figure = draw_bins(tables, level=level, size=fitted)
@@ -175,7 +154,7 @@ def _trend(days: list[tuple[str, TableSet]], tolerance: float, level: float, siz
 
 
 def _decision(
-    data: list[str], columns: Columns, marked: list[float], level: float, size: Size
+    data: list[str], how: Described, marked: list[float], level: float, size: Size
 ) -> Figure:
     """Draw decision curves up to the threshold that 1% of the predictions of a model reach."""
     import numpy as np
@@ -187,7 +166,7 @@ def _decision(
     at = checked_thresholds(marked) if marked else np.array([])
     # As in `softcal decide`: rows may have any threshold, saved tables those of their grid.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
-    tables = load_tables(data, columns, bins=bins)
+    tables = load_tables(data, how, bins=bins)
     refuse_other_tables(tables, at)
     fine = tables.coarsen(tables.grid)
     edges = tables.grid.edges[:-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.text import Text
 
 from softcal import terminal
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
     from softcal.bins import Bins
-    from softcal.cli.tables import Columns
+    from softcal.cli.describe import Described
     from softcal.votes import Votes
 
 _HOW_TO_READ = (
@@ -34,22 +33,18 @@ _HOW_TO_READ = (
 _HOLM = "Holm's correction is for testing several kinds."
 
 
-def kinds_card(data: list[str], columns: Columns, bins: Bins, level: float) -> dict[str, Any]:
+def kinds_card(data: list[str], how: Described, bins: Bins, level: float) -> dict[str, Any]:
     """Score each model by the votes of each kind of rater, as plain numbers ready for JSON."""
-    from softcal.sources.collect import validated
-    from softcal.sources.columns import Outcomes
-    from softcal.sources.files import files_of
+    from softcal.cli.tables import described
+    from softcal.scanning.ballots import rated
+    from softcal.scanning.scan import planned_and
 
-    roles, pieces = columns.source(files_of(data))
-    assert roles.votes is not None  # noqa: S101 - labels are raw votes
-    # Votes are in memory, and there are at most as many predictions.
-    rows = validated([batch for piece in pieces() for batch in piece.batches()], pieces, roles)
-    votes = roles.votes.on_rows(rows.columns[Outcomes(roles.y_true, "item")])
-    models = []
-    for name, pred in zip(columns.how.name or roles.y_prob, roles.y_prob, strict=True):
-        p = np.asarray(roles.rows(rows.columns, pred).y_prob, dtype=np.float64)
-        models.append({"pred": name, **_of_model(votes, p, roles.votes.kinds, bins, level)})
-    return {"column": columns.by_rater, "level": level, "models": models}
+    votes, kinds, predictions = planned_and(described(data, how), rated)
+    models = [
+        {"pred": name, **_of_model(votes, p, kinds, bins, level)}
+        for name, p in zip(how.name or predictions, predictions.values(), strict=True)
+    ]
+    return {"column": how.by_rater, "level": level, "models": models}
 
 
 def _of_model(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
@@ -12,30 +11,20 @@ import typer
 
 from softcal import terminal
 from softcal._display import counted, printable
+from softcal.cli.describe import BOUNDS, IN_ROWS, RATERS, Described, Scale, describes
 from softcal.cli.options import (
-    ClassNames,
     DataFile,
     Format,
-    LabelColumns,
     Level,
-    MaybeLabel,
     NumberOfBins,
     Output,
-    RowOptions,
-    Scale,
-    VoteColumns,
-    Votes,
-    Weight,
-    column_option,
     print_result,
-    reads_rows,
     rows_text,
 )
-from softcal.cli.tables import Columns, load_rows, refuse_other_names
+from softcal.cli.tables import load_rows, refuse_other_names
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from softcal._validation.inputs import Rows
-    from softcal._validation.multiclass import ClassRows
     from softcal.calibrators.base import CalibrationMap
     from softcal.calibrators.preview import RepairPreview
 
@@ -64,21 +53,13 @@ class _Fitted(NamedTuple):
     dropped: int | None  # rows with a missing value, where these are dropped
 
 
-@partial(reads_rows, raters=False)
+@describes(without=("by", "ordered", *RATERS, *BOUNDS, *IN_ROWS))
 def recalibrate(
     data: DataFile,
     output: Annotated[
         Path,
         typer.Option("-o", "--output", help="JSON file to save the calibrator to.", metavar="FILE"),
     ],
-    label: MaybeLabel = None,
-    pred: Annotated[str | None, column_option("Column of predictions in [0, 1].")] = None,
-    label_columns: LabelColumns = None,
-    vote_columns: VoteColumns = None,
-    pred_columns: Annotated[
-        str | None, typer.Option(help="Multiclass: columns of predictions.", metavar="COLS")
-    ] = None,
-    classes: ClassNames = None,
     method: Annotated[
         Method,
         typer.Option(
@@ -87,33 +68,25 @@ def recalibrate(
         ),
     ] = Method.AUTO,
     bins: NumberOfBins = 10,
-    weight: Weight = None,
-    votes: Votes = None,
-    group: Annotated[
-        str | None,
-        column_option("Column of groups: the rows of a group stay in one fold."),
-    ] = None,
     folds: Annotated[int, typer.Option(help="Number of folds.", metavar="N")] = 5,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
-    """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it."""
+    """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it.
+
+    Example: softcal recalibrate data.csv --label y --pred p -o map.json
+    """
     from softcal._io import CHECKSUM, checksum, write_json
 
     judged = _Judged(bins=bins, folds=folds, level=level)
     # A calibrator of logits takes logits from `apply` too.
     logits = how.pred_scale is Scale.LOGIT
-    if logits:
-        how = how._replace(pred_scale=Scale.PROBABILITY)
-    columns = Columns(
-        label, None if pred is None else [pred], weight, votes, group=group,
-        label_columns=label_columns, vote_columns=vote_columns,
-        pred_columns=None if pred_columns is None else [pred_columns], classes=classes, how=how,
-    )  # fmt: skip
-    columns.refuse_contradictions()
-    fitted = _fitted(data, columns, method, judged, logits=logits)
+    if len(how.models or ()) > 1:
+        message = "a calibrator is fitted to one model: name one."
+        raise InputError(message)
+    fitted = _fitted(data, how, method, judged, logits=logits)
     saved = fitted.map_.to_dict()
     write_json(output, {**saved, CHECKSUM: checksum(saved)})
     if format_ is Format.JSON:
@@ -131,37 +104,24 @@ class _Judged(TypedDict):
 
 
 def _fitted(
-    data: Path, given: Columns, method: Method, judged: _Judged, *, logits: bool
+    data: Path, how: Described, method: Method, judged: _Judged, *, logits: bool
 ) -> _Fitted:
     """Fit a map of one probability per row, or of the probabilities of all classes."""
     from softcal.calibrators.preview import fit_map, preview_of
-    from softcal.sources.class_columns import classes_of_batch
-    from softcal.sources.columns import Named
 
-    roles, (columns, dropped, *_) = load_rows(data, given, logits=logits)
-    how = given.how
-    (pred,) = roles.y_prob
-    refuse_other_names(how.name or [pred], roles.y_prob)
-    (shown,) = how.name or [pred]
-    if roles.classes is None:
-        rows: Rows | ClassRows = roles.rows(columns, pred)
-        names: tuple[str, ...] = (pred,)
-        classes: tuple[str, ...] | None = None
-    else:
-        found_rows = classes_of_batch(columns, roles, roles.classes)
-        assert found_rows is not None  # noqa: S101 - the values have been validated
-        (rows,), (names,), classes = found_rows, roles.classes.models, roles.classes.names
-    methods = None if method is Method.AUTO else (method.value,)
-    groups = columns.get(Named(str(roles.group)))
-    found = preview_of(rows, groups=groups, methods=methods, logits=logits, **judged)
+    tables, found = load_rows(data, how, logits=logits)
+    refuse_other_names(how.name or tables.models, tables.models)
+    (shown,) = how.name or tables.models
+    rows, methods = found.rows, None if method is Method.AUTO else (method.value,)
+    preview = preview_of(rows, groups=found.groups, methods=methods, logits=logits, **judged)
     map_ = fit_map(
-        found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names,
+        preview.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names,
         logits=logits,
     )  # fmt: skip
+    classes = tables.classes or None
     return _Fitted(
-        found, replace(map_, columns=names, classes=classes), roles.y_true, shown,
-        roles.classes is not None,
-        dropped if how.drop_missing or how.drop_unmatched else None,
+        preview, replace(map_, columns=found.columns, classes=classes), tables.about.label, shown,
+        classes is not None, tables.about.rows_dropped,
     )  # fmt: skip
 
 

@@ -12,79 +12,54 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
+from softcal.cli.describe import BOUNDS, Described, Scale, describes
 from softcal.cli.options import (
-    By,
-    ClassNames,
-    Group,
-    LabelColumns,
     Level,
     MaybeBins,
-    MaybeLabel,
-    MaybePreds,
-    Ordered,
-    PredColumns,
-    RowOptions,
     RowsOrTables,
-    Scale,
-    VoteColumns,
-    Votes,
-    Weight,
     notes,
-    reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables, saved_files
+from softcal.cli.tables import load_tables, saved_files
 
 if TYPE_CHECKING:
     from softcal.report.page import About
     from softcal.table.tableset import TableSet
 
 
-@reads_rows
+@describes(without=("by_rater", *BOUNDS))
 def report(
     data: RowsOrTables,
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="HTML file to write.", metavar="FILE")
     ] = Path("report.html"),
-    by: By = None,
-    group: Group = None,
-    label_columns: LabelColumns = None,
-    vote_columns: VoteColumns = None,
-    pred_columns: PredColumns = None,
-    classes: ClassNames = None,
-    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
     bins: MaybeBins = None,
-    weight: Weight = None,
-    votes: Votes = None,
     level: Level = 0.95,
     tolerance: Annotated[
         float, typer.Option(help="SMECE to accept; a larger one is material.", metavar="T")
     ] = 0.02,
     title: Annotated[str | None, typer.Option(help="Title of the report.", metavar="TEXT")] = None,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
-    """Write an HTML report on the calibration of one or more models."""
-    from softcal.report.page import refuse_impossible, write_page
-    from softcal.sources.sample import Sample
+    """Write an HTML report on the calibration of one or more models.
 
-    columns = Columns(
-        label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, how=how, ordered=ordered,
-    )  # fmt: skip
-    refuse_impossible(output, len(columns.models or ["of a saved file"]))
+    Example: softcal report data.csv --label y --pred p -o report.html
+    """
+    from softcal.report.page import refuse_impossible, write_page
+    from softcal.scanning.sample import Sample
+
+    refuse_impossible(output, len(how.models or ["of a saved file"]))
     from_rows = not saved_files(data)
-    # Recalibration is evaluated only for rows of one probability.
-    sample = Sample() if from_rows and not columns.many else None
+    # Recalibration is evaluated only for rows of one probability and of all models.
+    sample = Sample() if from_rows and not how.many and not how.is_long else None
     tables = load_tables(
-        data, columns, bins=bins, pairs=True, look=None if sample is None else sample.add
+        data, how, bins=bins, pairs=True, look=None if sample is None else sample.add
     )
-    about = _about(tables, data, columns, from_rows=from_rows)
+    about = _about(tables, data, how, from_rows=from_rows)
     about = about._replace(title=about.title if title is None else title, notes=notes())
     found = write_page(
-        output, tables, about, by=by or None, level=level, tolerance=tolerance, sample=sample
+        output, tables, about, by=how.by or None, level=level, tolerance=tolerance, sample=sample
     )
     console = terminal.console()
     for name, verdict in found.items():
@@ -93,7 +68,7 @@ def report(
     console.print(Text(printable(f"Saved {output}: open it in a browser.")))
 
 
-def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bool) -> About:
+def _about(tables: TableSet, data: list[str], how: Described, *, from_rows: bool) -> About:
     """Return the title, source, and label of the page, and the commands that recalibrate."""
     from softcal.report.page import About, apply_commands, commands_of
     from softcal.table.tableset import TOP
@@ -102,28 +77,35 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
     if tables.targets[0] == TOP:
         title += f" ({len(tables.classes):,} classes)"
         label = f"the share of {label} on that class"
-    named = columns.how.name is not None
+    named = how.name is not None
     if not from_rows:
         # Under other names than those of the columns, there are no commands.
         commands = () if named else commands_of(tables, "ROWS")
         return About(title, source_name(data), label, commands)
     if named:
-        tables = replace(tables, axes=tables.axes._replace(model=tuple(columns.models or ())))
-    kinds = {"--vote-columns": columns.vote_columns, "--label-columns": columns.label_columns}
+        tables = replace(tables, axes=tables.axes._replace(model=tuple(how.models or ())))
+    kinds = {"--vote-columns": how.vote_columns, "--label-columns": how.label_columns}
     class_label = next((option for option, given in kinds.items() if given), "--label")
-    rows = " ".join([_rows_name(data), *columns.how._replace(raters=False).words])
+    rows = " ".join([_rows_name(data), *how.words(*_STATED)])
     labeled = None
-    if columns.how.raw_votes or columns.counts_beside:
-        counts = columns.vote_columns
+    if how.raw_votes or how.counts_beside:
+        counts = how.vote_columns
         labeled = [] if counts is None else ["--vote-columns", counts]
     commands = commands_of(tables, rows, class_label, labeled)
-    how = columns.how
     apply: tuple[str, ...] = ()
     applicable = how.pred_scale is Scale.PROBABILITY and not how.drop_missing and not how.sheet
     if commands and applicable and tables.targets[0] != TOP:
-        reading = RowOptions(how.sep, how.decimal, how.encoding, how.input_format).words
+        fields = ("sep", "decimal", "encoding", "input_format")
+        reading = Described(**{field: getattr(how, field) for field in fields}).words()
         apply = apply_commands(tables.models, " ".join([_rows_name(data), *reading]))
     return About(title, source_name(data), label, commands, apply)
+
+
+_STATED = (
+    "--label", "--pred", "--by", "--weight", "--votes", "--group", "--label-columns",
+    "--vote-columns", "--pred-columns", "--classes", "--ordered", "--raters", "--name",
+)  # fmt: skip
+"""Options that the commands of a report state themselves, or that they do not have."""
 
 
 def _rows_name(data: list[str]) -> str:

@@ -12,56 +12,32 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import counted, printable
+from softcal.cli.describe import Described, describes
 from softcal.cli.options import (
-    By,
-    ClassNames,
     DataFiles,
-    Group,
-    LabelColumns,
-    LabelHigh,
-    LabelLow,
-    MaybeLabel,
-    MaybePreds,
     NumberOfBins,
-    Ordered,
-    PredColumns,
-    RowOptions,
-    VoteColumns,
-    Votes,
-    Weight,
-    reads_rows,
     rows_text,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables, saved_files
+from softcal.cli.tables import load_tables, saved_files
 from softcal.exceptions import InputError
 
 
-@reads_rows
+@describes(without=("by_rater",))
 def scan(
     data: DataFiles,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="FILE")],
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
-    label_low: LabelLow = None,
-    label_high: LabelHigh = None,
-    label_columns: LabelColumns = None,
-    vote_columns: VoteColumns = None,
-    pred_columns: PredColumns = None,
-    classes: ClassNames = None,
-    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
-    by: By = None,
-    group: Group = None,
-    weight: Weight = None,
-    votes: Votes = None,
     bins: NumberOfBins = 10,
     date: Annotated[
         str | None, typer.Option(help="Date of the rows, such as 2026-05-31.", metavar="DATE")
     ] = None,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
-    """Read rows once and save their tables for the other commands."""
+    """Read rows once and save their tables for the other commands.
+
+    Example: softcal scan monday.csv --label y --pred p -o monday.json
+    """
     from softcal.cli.display import about
     from softcal.table.tableset import TOP
 
@@ -69,11 +45,7 @@ def scan(
         message = f"{saved[0]} already holds tables: use `softcal merge` to add up tables."
         raise InputError(message)
     iso = None if date is None else _iso_date(date)
-    columns = Columns(
-        label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high, how, ordered,
-    )  # fmt: skip
-    tables = load_tables(data, columns, bins=bins, pairs=True, may_be_empty=True)
+    tables = load_tables(data, how, bins=bins, pairs=True, may_be_empty=True)
     if iso is not None:
         tables = replace(tables, about=tables.about._replace(date=iso))
     tables.save(output)

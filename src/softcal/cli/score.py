@@ -8,33 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softcal import terminal
+from softcal.cli.describe import Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
-    By,
-    ByRater,
-    ClassNames,
     Format,
-    Group,
-    LabelColumns,
-    LabelHigh,
-    LabelLow,
     Level,
     MaybeBins,
-    MaybeLabel,
-    MaybePreds,
-    Ordered,
     Output,
-    PredColumns,
-    RowOptions,
     RowsOrTables,
-    VoteColumns,
-    Votes,
-    Weight,
     print_result,
-    reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, columns_hint, load_tables, saved_files
+from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -43,61 +28,38 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@reads_rows
+@describes
 def score(
     data: RowsOrTables,
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
-    label_low: LabelLow = None,
-    label_high: LabelHigh = None,
-    label_columns: LabelColumns = None,
-    vote_columns: VoteColumns = None,
-    pred_columns: PredColumns = None,
-    classes: ClassNames = None,
-    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
     bins: MaybeBins = None,
-    weight: Weight = None,
-    votes: Votes = None,
-    group: Group = None,
-    by: By = None,
-    by_rater: ByRater = None,
     level: Level = DEFAULT_LEVEL,
     save: Annotated[
         Path | None,
-        typer.Option(
-            help="Also save the tables to this file, as `softcal scan` does.", metavar="FILE"
-        ),
+        typer.Option(help="Also save the tables, as `softcal scan`.", metavar="FILE"),
     ] = None,
     format_: Output = Format.TABLE,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
-    """Compute SMECE, its interval, a calibration test, and the Brier score."""
-    from softcal._validation.rules import refuse_bad_level
-    from softcal.sources.files import files_of
+    """Compute SMECE, its interval, a calibration test, and the Brier score.
 
-    columns = Columns(
-        label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high, how, ordered, by_rater=by_rater,
-    )  # fmt: skip
-    labeled = columns.many or columns.bounds or columns.counts_beside or how.raw_votes
-    if pred and label is None and not (labeled or saved_files(data)):
-        hint = columns_hint(files_of(data), how)
-        message = f"pass --label COL, or --label-low COL and --label-high COL.{hint}"
-        raise InputError(message)
+    Example: softcal score data.csv --label y --pred p
+    """
+    from softcal._validation.rules import refuse_bad_level
+
     refuse_bad_level(level)
-    if columns.bounds:
+    if how.bounds:
         _refuse_level(level)
-    tables = load_tables(data, columns, bins=bins, pairs=save is not None)
+    tables = load_tables(data, how, bins=bins, pairs=save is not None)
     if save is not None:
         tables.save(save)
-    if by_rater is None:
-        show_scores(tables, source_name(data), level, format_, by or ())
+    if how.by_rater is None:
+        show_scores(tables, source_name(data), level, format_, how.by or ())
         return
     from softcal.cli.raters import kinds_card, show_kinds
 
-    kinds = kinds_card(data, columns, tables.bins, level)
-    show_scores(tables, source_name(data), level, format_, by or (), {"by_rater": kinds})
+    kinds = kinds_card(data, how, tables.bins, level)
+    show_scores(tables, source_name(data), level, format_, how.by or (), {"by_rater": kinds})
     if format_ is Format.TABLE:
         show_kinds(terminal.console(), kinds)
 

@@ -4,41 +4,52 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Annotated, cast
+from typing import Annotated, Any
 
 import typer
 
-from softcal.cli.options import By, MaybeLabel, MaybePreds, Votes, Weight, given
+from softcal.cli.describe import Described, describes
 from softcal.exceptions import InputError
 
-_Dialect = StrEnum("_Dialect", ["duckdb", "spark"])
+_USED = (
+    "label", "pred", "by", "weight", "votes", "positive", "data_file", "label_low", "label_high",
+    "vote_columns", "pred_scale", "label_scale",
+)  # fmt: skip
+_Dialect = StrEnum("_Dialect", [
+    "duckdb", "spark", "postgres", "bigquery", "snowflake", "databricks", "redshift", "trino",
+])  # fmt: skip
 
 
+@describes(without=tuple(field for field in Described._fields if field not in _USED))
 def sql(
     table: Annotated[
         str, typer.Argument(help="Table, or anything that may follow FROM.", metavar="TABLE")
     ],
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
-    by: By = None,
-    weight: Weight = None,
-    votes: Votes = None,
     dialect: Annotated[
-        _Dialect, typer.Option(help="SQL dialect.", metavar="duckdb|spark")
+        _Dialect, typer.Option(help=f"SQL dialect: {', '.join(_Dialect)}.", metavar="NAME")
     ] = _Dialect.duckdb,
+    *,
+    how: Described,
 ) -> None:
     """Print a SQL query that adds up a table in one pass; softcal reads its result.
 
     Run the query in your database, then read its result in Python with
     `softcal.tables_from_query(result)`.
-    """
-    from softcal.sources.sql import Dialect, sql_query
 
-    text = sql_query(
-        table, y_true=given(label, "Missing option '--label'."),
-        y_prob=given(pred, "Missing option '--pred'."), by=by or (), sample_weight=weight,
-        n_votes=votes, dialect=cast("Dialect", dialect.value),
-    )  # fmt: skip
+    Example: softcal sql predictions --label y --pred p --dialect spark
+    """
+    from softcal.scanning.sql import sql_query
+
+    how.refuse_contradictions()
+    if how.missing:
+        raise InputError(how.missing)
+    data = how.data(table)
+    own: dict[str, Any] = {
+        "y_true": data.y_true,
+        "y_prob": [model.pred for model in data.y_prob.values()],  # type: ignore[union-attr]
+        "dialect": dialect.value,
+    }
+    text = sql_query(table, by=how.by or (), sample_weight=how.weight, **own)
     if not text.replace("\n", "").replace("\t", "").isprintable():
         message = (
             "a query with control characters cannot be printed. Rename these columns, or call "

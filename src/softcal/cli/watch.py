@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -13,34 +12,27 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import counted, printable
 from softcal._validation.days import ALIKE, NUMBERS, Every, refuse_bad_format
+from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
-    By,
     Figure,
     Format,
     Level,
     MaybeBins,
-    MaybeLabel,
-    MaybePreds,
     Output,
-    RowOptions,
     RowsOrTables,
-    VoteColumns,
-    Votes,
-    Weight,
     chance,
     column_option,
     notes,
     print_result,
-    reads_rows,
 )
-from softcal.cli.tables import Columns, as_asked, load_tables, saved_files, with_names
+from softcal.cli.tables import as_asked, load_tables, saved_files, with_names
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from softcal._validation.days import Day
     from softcal.inference.sequential import StreamState, WatchState
-    from softcal.sources.days import Days
+    from softcal.scanning.data import Days
     from softcal.table.tableset import TableSet
 
 _MOST_SEGMENTS = 10  # shown on the terminal, those with the most evidence
@@ -62,20 +54,14 @@ MaybeEvery = Annotated[
 ]
 
 
-@partial(reads_rows, raters=False)
+@describes(without=("group", *RATERS, *BOUNDS, *CLASSES))
 def watch(
     data: RowsOrTables,
-    label: MaybeLabel = None,
-    pred: MaybePreds = None,
     day: Annotated[
         str | None, column_option("Column of dates, if one file has several days.")
     ] = None,
     day_format: DayFormat = None,
     every: MaybeEvery = None,
-    by: By = None,
-    weight: Weight = None,
-    votes: Votes = None,
-    vote_columns: VoteColumns = None,
     tolerance: Annotated[
         float,
         typer.Option(help="Largest gap between prediction and mean label to accept.", metavar="T"),
@@ -92,12 +78,14 @@ def watch(
     plot: Figure = None,
     format_: Output = Format.TABLE,
     *,
-    how: RowOptions,
+    how: Described,
 ) -> None:
     """Watch calibration over days; by default, the chance of any false alarm is at most 5%.
 
     DATA are saved tables of one day each, or rows with a column of dates (--day). The exit code is
     0 without an alarm, 1 with an alarm, and 2 after an error.
+
+    Example: softcal watch data.csv --label y --pred p --day date
     """
     from softcal.inference.sequential import Watch
 
@@ -105,11 +93,8 @@ def watch(
         from softcal.plot import refuse_format
 
         refuse_format(plot)
-    watching = Watch(tolerance=tolerance, level=level, by=by or (), max_weight=max_weight)
-    columns = Columns(
-        label, pred, weight, votes, tuple(by or ()), vote_columns=vote_columns, how=how
-    )
-    days = days_of(data, columns, bins, day=day, day_format=day_format, every=every)
+    watching = Watch(tolerance=tolerance, level=level, by=how.by or (), max_weight=max_weight)
+    days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
     states = []
     with terminal.progress("Watching", len(days)) as move:
         for date, tables in days:
@@ -132,7 +117,7 @@ def watch(
 
 def days_of(
     data: list[str],
-    columns: Columns,
+    how: Described,
     bins: int | None,
     *,
     day: str | None,
@@ -140,16 +125,17 @@ def days_of(
     every: Every | None,
 ) -> list[tuple[str, TableSet]]:
     """Return the tables of each day, in the order of time."""
-    from softcal.sources.days import Days
-    from softcal.sources.files import files_of
+    from softcal.scanning.data import Days
+    from softcal.scanning.files import files_of
 
     if day_format is not None:
         refuse_bad_format(day_format)
     saved = saved_files(data)
     if day is not None:
-        days = Days(day, day_format, every or Every.DAY)
-        with_day = columns._replace(by=(*columns.by, day), days=None if saved else days)
-        tables = load_tables(data, with_day, bins=bins)
+        days = Days(day, every or Every.DAY, day_format)
+        own = tuple(how.by or ())
+        with_day = how._replace(by=[*own, day])
+        tables = load_tables(data, with_day, bins=bins, by=(*own, days))
         found = tables.by(day)
         if None in found:  # only in saved tables
             message = (
@@ -167,14 +153,14 @@ def days_of(
 
     from softcal.table.files import load
 
-    columns.refuse_contradictions()
+    how.refuse_contradictions()
     parts = []
     for path in saved:
-        tables = with_names(as_asked(load(path), columns, bins), columns.how.name)
+        tables = with_names(as_asked(load(path), how, bins), how.name)
         parts.append(
             _Part(tables.about.date or path.name.removesuffix(path.suffix), tables, 1, path)
         )
-    days = Days("the date of a saved table, or else its name,", day_format)
+    days = Days("the date of a saved table, or else its name,", format=day_format)
     return _in_time(days, parts, every)
 
 
@@ -191,13 +177,19 @@ def _in_time(
     days: Days, parts: list[_Part], every: Every | None, default: Every | None = None
 ) -> list[tuple[str, TableSet]]:
     """Return the tables of each day in the order of time; raise if a day is not clear."""
-    moments = [days.of(part.text) for part in parts]
+    from softcal._validation.days import day_of
+    from softcal._validation.rules import Spread
+    from softcal.scanning.days import rule_of
+    from softcal.scanning.texts import plain_word
+
+    moments = [day_of(plain_word(part.text), days.format) for part in parts]
     unclear = [part for part, moment in zip(parts, moments, strict=True) if moment is None]
     if unclear:
         text, _, _, path = unclear[0]
         first = f", the first is {text!r:.60}" + ("" if path is None else f" of {path}")
         counts = sum(part.values for part in unclear), sum(part.values for part in parts)
-        raise InputError(days.message(*counts, first))
+        spread = Spread(0, 0, signs=False)
+        raise InputError(rule_of(days).message(days.column, *counts, first, spread))
     clear = [moment for moment in moments if moment is not None]
     _refuse_other_kinds(days.column, parts, clear, every)
     unit = every or default

@@ -168,7 +168,7 @@ def smece_bounds(
     ----------
     y_low : array-like of shape (n_samples,), Reliability, ReliabilityBounds, or TableSet
         The lower end of each label's interval, in [0, 1]. Instead of rows: the table of the lower
-        ends, bounds, or the set of one model from `scan(..., label_bounds=...)`.
+        ends, bounds, or the set of one model from `scan(..., y_true=Bounds(...))`.
     y_high : array-like of shape (n_samples,) or Reliability, optional
         The upper end of each label's interval, equal to the lower end where the label is known; or
         the table of the upper ends. Omit it with bounds or a set.
@@ -196,9 +196,9 @@ def smece_bounds(
     >>> smece_bounds([0.5], [0.5], [0.75])
     SmeceBounds(low=0.25, high=0.25)
     >>> import pandas as pd
-    >>> from softcal import scan
+    >>> from softcal import Bounds, scan
     >>> rows = pd.DataFrame({"low": [0.0, 0.25], "high": [0.25, 1.0], "p": [0.5, 0.75]})
-    >>> smece_bounds(scan(rows, label_bounds=("low", "high"), y_prob="p"))
+    >>> smece_bounds(scan(rows, y_true=Bounds("low", "high"), y_prob="p"))
     SmeceBounds(low=0.125, high=0.5)
     """
     return reliability_bounds(y_low, y_high, y_prob, bins=bins, sample_weight=sample_weight).smece
@@ -247,7 +247,7 @@ def reliability_bounds(
     if y_high is None or y_prob is None or isinstance(y_high, Reliability):
         message = (
             "bounds need rows (y_low, y_high, y_prob), two tables (low, high), or a set built "
-            f"with label_bounds: got {type(y_low).__name__}, {type(y_high).__name__}, "
+            f"with Bounds: got {type(y_low).__name__}, {type(y_high).__name__}, "
             f"{type(y_prob).__name__}."
         )
         raise InputTypeError(message)
@@ -277,7 +277,7 @@ def _of_tables(
     if low.targets != BOUNDS:
         message = (
             f"the set must have labels known as intervals: its targets are "
-            f"{listed(low.targets)}. Make it with scan(..., label_bounds=(low, high))."
+            f"{listed(low.targets)}. Make it with scan(..., y_true=Bounds(low, high))."
         )
         raise InputError(message)
     if len(low) > 1:

@@ -15,9 +15,9 @@ from softcal._validation.inputs import Coded, Names
 from softcal._validation.multiclass import class_rows_of_models
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.class_columns import refuse_names_of_thresholds
-from softcal.sources.collect import class_entries
-from softcal.sources.columns import MANY_TARGETS, text_of
+from softcal.scanning.class_sums import MANY_TARGETS, class_entries
+from softcal.scanning.patterns import refuse_names_of_thresholds
+from softcal.scanning.texts import text_of
 from softcal.table.build import Builder, DenseSums, valid_entries
 from softcal.table.tableset import LABEL, TOP, TableSet, thresholds
 from softcal.votes import Votes
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import Rows
     from softcal._validation.multiclass import ClassRows
     from softcal.bins import BinsLike
-    from softcal.sources.sample import Sample
+    from softcal.scanning.sample import Sample
 
 
 @naming_the_extra()
@@ -103,7 +103,7 @@ def write_report(
     >>> write_report(path, tables)
     """
     from softcal.report.page import About, commands_of, refuse_impossible, write_page
-    from softcal.sources.sample import Sample
+    from softcal.scanning.sample import Sample
 
     path = Path(path)
     if isinstance(y_true, TableSet):

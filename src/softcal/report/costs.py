@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcal.decision import net_benefit
-from softcal.sources.sample import basis
+from softcal.scanning.sample import basis
 from softcal.table.tableset import LABEL
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
-    from softcal.sources.sample import Sample
+    from softcal.scanning.sample import Sample
     from softcal.table.tableset import TableSet
 
 _FIRST_SHOWN = 0.05

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from softcal.inference.ordinal import ItemMetric
     from softcal.inference.smece import Interval
     from softcal.report.verdict import Verdict
-    from softcal.sources.sample import Sample
+    from softcal.scanning.sample import Sample
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 

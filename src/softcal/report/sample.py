@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from softcal.bins import Bins
     from softcal.calibrators.preview import RepairPreview, Trial
-    from softcal.sources.sample import Sample
+    from softcal.scanning.sample import Sample
     from softcal.table.reliability import Reliability
 
 MOST_ROWS = 200_000

@@ -128,11 +128,25 @@ class Sparse(NamedTuple):
     @staticmethod
     def added(parts: Sequence[Sparse]) -> Sparse:
         """Add up entries with the same key."""
+        parts = [part for part in parts if part.keys.shape[1]] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         keys = np.concatenate([part.keys for part in parts], axis=1)
         values = np.concatenate([part.values for part in parts], axis=1)
         return Sparse.of(keys, values)
+
+    @staticmethod
+    def of_result(keys: IntArray, columns: Sequence[npt.NDArray[Any]]) -> Sparse:
+        """Sort the result of a group-by, whose keys hardly ever repeat, by key."""
+        sizes = keys.max(axis=1, initial=0) + 1
+        if math.prod(sizes.tolist()) >= 1 << 62:
+            return Sparse.of(keys, np.array(columns, dtype=np.float64))
+        flat = np.ravel_multi_index(tuple(keys), tuple(sizes))
+        order = flat.argsort()
+        values = np.empty((len(columns), flat.size))
+        for row, column in zip(values, columns, strict=True):
+            row[:] = column[order]
+        return Sparse.of(keys[:, order], values)
 
     @staticmethod
     def of(keys: IntArray, values: FloatArray) -> Sparse:
@@ -155,6 +169,8 @@ class Sparse(NamedTuple):
         else:
             order = np.lexsort(keys[::-1])
             new = (keys[:, order][:, 1:] != keys[:, order][:, :-1]).any(axis=0)
+        if new.all():  # as in the result of a group-by
+            return Sparse(keys[:, order], values[:, order])
         first = np.flatnonzero(np.append(True, new))
         return Sparse(keys[:, order[first]], np.add.reduceat(values[:, order], first, axis=1))
 

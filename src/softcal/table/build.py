@@ -297,6 +297,7 @@ class Builder:
 
     def finish(self, label: str, targets: tuple[str, ...] = (LABEL,), **about: Any) -> TableSet:
         """Return the set of all batches."""
+        self._sort_owners()
         axes = Axes(
             self._models, self.grid, targets, self._by, tuple(self._cells), self.pairs, self._owners
         )
@@ -304,6 +305,16 @@ class Builder:
         what = About(label, group=self._group, rater=self._rater, **about)
         found = TableSet(what, axes, blocks, self.bins)
         return replace(found, about=what._replace(rows_without_weight=self.rows - found.n))
+
+    def _sort_owners(self) -> None:
+        """Order owners by name, because engines return them in any order."""
+        if not all(isinstance(name, str) for name in self._owners):
+            return  # places, which have numbers
+        order = sorted(range(len(self._owners)), key=self._owners.__getitem__)
+        numbers = np.argsort(np.array(order, dtype=np.int64))
+        for sums in self._sums.values():
+            sums.map("owner", numbers)
+        self._owners = tuple(self._owners[k] for k in order)
 
 
 def refuse_many_cells(by: Sequence[str]) -> None:

@@ -389,15 +389,20 @@ def _checked(saved: dict[str, Any], blocks: dict[str, Sparse]) -> TableSet:
     _require(frozenset() in axes.segment or not (axes.segment or "squares" in blocks), "segments")
     if about.group is not None:
         refuse_many_group_bins(len(axes.bin))
+    return TableSet(about, axes, checked_blocks(axes, blocks), bins)
+
+
+def checked_blocks(axes: Axes, blocks: Mapping[str, Sparse]) -> dict[str, Sparse]:
+    """Return blocks in order; refuse keys that cannot be, and sums that no rows could have."""
     blocks = {name: _sorted(name, each, axes) for name, each in _in_order(blocks).items()}
     tables = blocks["tables"]
     for name, each in blocks.items():
         _refuse_sums(each, name, tables)
     at = tables.keys[-1]
-    refuse_impossible(Sums(*tables.values), axes.bin.edges[at], axes.bin.edges[at + 1])
+    _refuse_impossible(Sums(*tables.values), axes.bin.edges[at], axes.bin.edges[at + 1])
     for name in {"group_sums", "rater_sums"} & {*blocks}:
         _refuse_owners(blocks[name], tables)
-    return TableSet(about, axes, blocks, bins)
+    return blocks
 
 
 def _axes(saved: Mapping[str, Any], about: About) -> Axes:
@@ -515,7 +520,7 @@ def _refuse_owners(owners: Sparse, tables: Sparse) -> None:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a value that overflows is too large anyway
-def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
+def _refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
     """Refuse saved sums that no rows in bins with these edges could have given."""
     # Unknown sums are NaN, for which every comparison is false.
     possible = ~np.logical_or.reduce(

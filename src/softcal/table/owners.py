@@ -77,7 +77,7 @@ def merged(mine: Sequence[Any], theirs: Any, *, most: int | None = None) -> Merg
             theirs = _names(theirs)
             shared = len({*mine, *theirs}) > most
         if shared or len(theirs) > most:
-            return Merged(tuple(map(Place, range(most))), _places(mine), _places(theirs))
+            return Merged(tuple(map(Place, range(most))), places_of(mine), places_of(theirs))
     number = {name: k for k, name in enumerate(mine)}
     numbers = [number.setdefault(name, len(number)) for name in theirs]
     return Merged(tuple(number), np.arange(len(mine)), np.array(numbers, dtype=np.int64))
@@ -89,7 +89,7 @@ def _names(names: Any) -> list[Hashable]:
     return [name if isinstance(name, Place | Anonymous) else str(name) for name in found]
 
 
-def _places(names: Any) -> IntArray:
+def places_of(names: Any) -> IntArray:
     """Return the place of each group, by a hash of its name."""
     if isinstance(names, np.ndarray | range):
         numbers = np.asarray(names, dtype=np.int64).astype(np.uint64)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal import _display
+from softcal._display import keyword
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError
 from softcal.table.blocks import BLOCKS, LOSSES, IntArray, Sparse
@@ -231,16 +232,17 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         Examples
         --------
         >>> import pandas as pd
-        >>> from softcal import scan
+        >>> from softcal import Classes, scan
+        >>> label = Classes("y", ordered=True)
         >>> rows = pd.DataFrame({"p_1": [0.5, 0.25], "p_2": [0.25, 0.5], "p_3": [0.25, 0.25]})
-        >>> tables = scan(rows.assign(y=[1, 3]), y_true="y", y_prob={"m": "p_*"}, ordered=True)
+        >>> tables = scan(rows.assign(y=[1, 3]), y_true=label, y_prob={"m": "p_*"})
         >>> {name: rel.smece for name, rel in tables.cumulative("m").items()}
         {'> 1': 0.375, '> 2': 0.25}
         """
         if not self.ordered:
             message = (
                 "the set has no thresholds: its classes are not ordered. Scan the rows again with "
-                "ordered=True (--ordered)."
+                f"{keyword('ordered')}."
             )
             raise InputError(message)
         return {name: self[model, name] for name in self.thresholds}
@@ -275,9 +277,9 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         Examples
         --------
         >>> import pandas as pd
-        >>> from softcal import scan
+        >>> from softcal import Classes, scan
         >>> rows = pd.DataFrame({"p_cat": [0.75, 0.5], "p_dog": [0.25, 0.5], "y": ["cat", "dog"]})
-        >>> tables = scan(rows, y_true="y", y_prob={"model": "p_*"})
+        >>> tables = scan(rows, y_true=Classes("y"), y_prob={"model": "p_*"})
         >>> tables.item_scores("model").brier
         0.3125
         """

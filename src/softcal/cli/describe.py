@@ -1,0 +1,619 @@
+"""The options that describe the data, once for all commands, and the description they state."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+import shlex
+import tomllib
+from enum import StrEnum
+from functools import wraps
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+from typer.exceptions import TyperException
+
+from softcal._display import ARGUMENTS, did_you_mean
+from softcal.cli.options import as_files, column_option, note, show_all
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from softcal.scanning.data import Data, Files, Label
+    from softcal.table.tableset import TableSet
+
+
+class Scale(StrEnum):
+    """The scale of labels or predictions."""
+
+    PROBABILITY = "probability"
+    PERCENT = "percent"
+    LOGIT = "logit"
+    LOGPROB = "logprob"
+
+
+class InputFormat(StrEnum):
+    """The format of a file."""
+
+    CSV = "csv"
+    TSV = "tsv"
+    JSON = "json"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    XLSX = "xlsx"
+
+
+class Aggregate(StrEnum):
+    """The method that computes the label of an item from its votes."""
+
+    SHARES = "shares"
+    DAWID_SKENE = "dawid-skene"
+
+
+def _rare(text: str, metavar: str, panel: str, *names: str) -> Any:
+    """Return an option that only `--help-all` lists."""
+    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel, hidden=True)
+
+
+def _rare_column(text: str, panel: str) -> Any:
+    found = column_option(text)
+    found.rich_help_panel, found.hidden = panel, True
+    return found
+
+
+_CLASSES, _VOTES, _MODELS = "Many classes", "Raw votes", "Models"
+_READING = "How to read the rows"
+_SCALES = "probability, percent, logit, or logprob"
+_COLS = "a,b,c or PREFIX*"
+
+
+class Described(NamedTuple):
+    """The options about the data: which columns have which role, and how to read the rows."""
+
+    label: Annotated[str | None, column_option("Column of labels in [0, 1].")] = None
+    pred: Annotated[
+        list[str] | None, column_option("Column of predictions; repeat for each model.")
+    ] = None
+    by: Annotated[
+        list[str] | None,
+        column_option("Column of segments to score too; may be repeated."),
+    ] = None
+    weight: Annotated[str | None, column_option("Column of row weights.")] = None
+    votes: Annotated[str | None, column_option("Column of the number of votes per label.")] = None
+    group: Annotated[str | None, column_option("Column of groups of dependent rows.")] = None
+    positive: Annotated[
+        str | None,
+        typer.Option(help="Labels in words: the one that counts as 1.", metavar="WORD"),
+    ] = None
+    drop_missing: Annotated[
+        bool,
+        typer.Option("--drop-missing", help="Drop rows with a missing value."),
+    ] = False
+    label_low: Annotated[
+        str | None, _rare_column("Labels known as intervals: column of lower ends.", _READING)
+    ] = None
+    label_high: Annotated[
+        str | None, _rare_column("Labels known as intervals: column of upper ends.", _READING)
+    ] = None
+    label_columns: Annotated[
+        str | None, _rare(f"Columns of label shares: {_COLS}.", "COLS", _CLASSES)
+    ] = None
+    vote_columns: Annotated[
+        str | None, _rare("Columns of vote counts: no,yes or PREFIX*.", "COLS", _CLASSES)
+    ] = None
+    pred_columns: Annotated[
+        list[str] | None,
+        _rare("Columns of predictions; repeat for each model.", "COLS", _CLASSES),
+    ] = None
+    classes: Annotated[
+        str | None, _rare("Class names in order: a,b,c.", "NAMES", _CLASSES, "--classes")
+    ] = None
+    ordered: Annotated[
+        bool, _rare("Classes are in order, lowest first.", "", _CLASSES, "--ordered")
+    ] = False
+    votes_file: Annotated[
+        str | None,
+        typer.Option(
+            help="File of votes, one per row. Default: the rows of DATA are votes.",
+            metavar="FILE", rich_help_panel=_VOTES, callback=as_files, hidden=True,
+        ),
+    ] = None  # fmt: skip
+    item: Annotated[
+        str | None, _rare_column("Column of items: of votes, or of rows of several models.", _VOTES)
+    ] = None
+    vote: Annotated[
+        str | None, _rare_column("Column of votes; --positive names the vote for 1.", _VOTES)
+    ] = None
+    worker: Annotated[str | None, _rare_column("Column of the rater who voted.", _VOTES)] = None
+    drop_unmatched: Annotated[
+        bool,
+        _rare("Drop items without votes or without a prediction.", "", _VOTES, "--drop-unmatched"),
+    ] = False
+    allow_repeated: Annotated[
+        bool, _rare("Allow several votes of a rater on an item.", "", _VOTES, "--allow-repeated")
+    ] = False
+    raters: Annotated[
+        bool, _rare("Compute intervals that also hold for new raters.", "", _VOTES, "--raters")
+    ] = False
+    by_rater: Annotated[
+        str | None,
+        _rare_column("Column of kinds of raters: also score each kind. Implies --raters.", _VOTES),
+    ] = None
+    aggregate: Annotated[
+        Aggregate, _rare("Labels from votes: shares, or dawid-skene posteriors.", "METHOD", _VOTES)
+    ] = Aggregate.SHARES
+    model: Annotated[
+        str | None, _rare_column("Column of the model: rows are of one item and model.", _MODELS)
+    ] = None
+    model_per_file: Annotated[
+        bool, _rare("Each file of DATA is a model, with its name.", "", _MODELS, "--model-per-file")
+    ] = False
+    epochs: Annotated[
+        bool, _rare("Rows of one item and model are repetitions: votes.", "", _MODELS, "--epochs")
+    ] = False
+    name: Annotated[
+        list[str] | None,
+        _rare("Name to show for a model; repeat for each model, in order.", "NAME", _MODELS),
+    ] = None
+    sep: Annotated[
+        str | None, _rare("Separator of cells of text, such as ';' or tab.", "CHAR", _READING)
+    ] = None
+    decimal: Annotated[
+        str, _rare("Decimal mark of text: a period or a comma.", "CHAR", _READING)
+    ] = "."
+    encoding: Annotated[
+        str | None, _rare("Encoding of text that is not UTF-8, such as latin-1.", "NAME", _READING)
+    ] = None
+    input_format: Annotated[
+        InputFormat | None,
+        _rare(f"Format, if not clear from content: {', '.join(InputFormat)}.", "KIND", _READING),
+    ] = None
+    sheet: Annotated[
+        str | None, _rare("Sheet of a workbook that has several.", "NAME", _READING)
+    ] = None
+    records: Annotated[
+        str | None, _rare("Path of the list of records in a JSON document.", "PATH", _READING)
+    ] = None
+    pred_scale: Annotated[Scale, _rare(f"Scale of predictions: {_SCALES}.", "SCALE", _READING)] = (
+        Scale.PROBABILITY
+    )
+    label_scale: Annotated[Scale, _rare(f"Scale of labels: {_SCALES}.", "SCALE", _READING)] = (
+        Scale.PROBABILITY
+    )
+    data_file: Annotated[
+        Path | None,
+        typer.Option("--data", help="TOML file that states these options.", metavar="TOML"),
+    ] = None
+
+    @property
+    def many(self) -> bool:
+        """Whether there are many classes."""
+        return bool(self.pred_columns or self.label_columns or self.classes)
+
+    @property
+    def raw_votes(self) -> bool:
+        """Whether labels are computed from raw votes."""
+        return self.votes_file is not None or self.vote is not None
+
+    @property
+    def bounds(self) -> bool:
+        """Whether labels are known as intervals."""
+        return self.label_low is not None or self.label_high is not None
+
+    @property
+    def counts_beside(self) -> bool:
+        """Whether labels are vote counts, with one prediction per row."""
+        return bool(self.vote_columns and self.pred) and not self.many
+
+    @property
+    def labeled(self) -> bool:
+        """Whether options state a label."""
+        return bool(
+            self.label is not None or self.bounds or self.raw_votes or self.label_columns
+            or self.vote_columns
+        )  # fmt: skip
+
+    @property
+    def missing(self) -> str:
+        """What to say about the option that rows need and that is not given; empty if none is."""
+        if not self.models and self.many:
+            return "Missing option '--pred-columns'."
+        if not self.models:
+            other = ", or '--pred-columns' for many classes" * (self.vote_columns is not None)
+            hint = " Pass --label COL --pred COL." * (not self.labeled)
+            return f"Missing option '--pred'{other}.{hint}"
+        if not self.labeled:
+            return _ONE_LABEL if self.many else "Missing option '--label'."
+        return ""
+
+    @property
+    def models(self) -> Sequence[str] | None:
+        """The columns of the models."""
+        return self.pred_columns or self.pred
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The given options, by their names on the command line."""
+        return {
+            option_of(field): value
+            for field, value in zip(self._fields, self, strict=True)
+            if value != self._field_defaults[field]
+        }
+
+    def words(self, *without: str) -> list[str]:
+        """Return the given options as words of a shell command, without some."""
+        words = []
+        for option, value in self.given.items():
+            if option in without:
+                continue
+            for each in value if isinstance(value, list) else [value]:
+                words += [option] if each is True else [option, shlex.quote(str(each))]
+        return words
+
+    def refuse_contradictions(self) -> None:
+        """Raise if options contradict each other or lack one, before any data is read."""
+        labels = {
+            "--label": self.label, "--label-low": self.label_low or self.label_high,
+            "--label-columns": self.label_columns, "--vote-columns": self.vote_columns,
+            "--vote": self.vote or self.votes_file,
+        }  # fmt: skip
+        stated = [option for option, value in labels.items() if value is not None]
+        models = [*(self.pred_columns or ()), *(self.pred or ())]
+        twice = [name for name in models if models.count(name) > 1]
+        problems = [
+            (len(stated) > 1,
+             f"the label is stated twice, by {' and '.join(stated)}: leave one out."),
+            (self.many and self.pred,
+             "--pred is for one probability per row: leave it out with many classes."),
+            (twice, f"each model must be named once: {''.join(twice[:1])!r} is given twice."),
+            (self.model is not None and self.model_per_file,
+             "pass --model or --model-per-file, not both."),
+            (self.is_long and len(self.pred or ()) > 1,
+             "rows of one item and model have one column of predictions: pass --pred once."),
+            (self.is_long and (self.many or self.raw_votes),
+             "models in rows have one prediction and one label per row: leave --model and "
+             "--model-per-file out with raw votes or many classes."),
+            (self.bounds and None in (self.label_low, self.label_high),
+             "pass both ends of the labels: --label-low COL and --label-high COL."),
+        ]  # fmt: skip
+        for problem, message in problems:
+            if problem:
+                raise InputError(message)
+        self._refuse_needless()
+
+    def _refuse_needless(self) -> None:
+        """Raise for options that need another one."""
+        by_rater = {"--raters": self.raters, "--by-rater": self.by_rater,
+                    "--aggregate": self.aggregate is not Aggregate.SHARES}  # fmt: skip
+        votes = by_rater | {
+            "--worker": self.worker, "--allow-repeated": self.allow_repeated,
+        }  # fmt: skip
+        saved = not self.labeled
+        one = self.label is not None and not self.many
+        of_words = (one and self.votes is None) or (self.raw_votes and not self.many)
+        of_numbers = bool(self.label or self.bounds or self.label_columns) and not self.positive
+        raw = {"--votes-file": self.votes_file, "--vote": self.vote}
+        rules: list[tuple[dict[str, Any], Any, str]] = [
+            (votes, self.raw_votes, "raw votes: pass --vote COL"),
+            (by_rater, self.worker is not None, "the rater of each vote: pass --worker COL"),
+            (raw, self.item is not None, "the item of each vote: pass --item COL"),
+            (raw, self.vote is not None, "the column of votes: pass --vote COL"),
+            ({"--item": self.item, "--drop-unmatched": self.drop_unmatched},
+             self.raw_votes or self.is_long,
+             "raw votes or models in rows: pass --vote COL or --model COL"),
+            ({"--classes": self.classes}, self.many, "many classes: pass --pred-columns COLS"),
+            ({"--ordered": self.ordered}, self.many and not self.raw_votes,
+             "many classes that are not raw votes: pass --pred-columns COLS"),
+            ({"--epochs": self.epochs}, self.is_long, "models in rows: pass --model COL"),
+            ({"--epochs": self.epochs}, self.item is not None, "items: pass --item COL"),
+            ({"--votes": self.votes}, self.label or self.label_columns or saved,
+             "a label that is a share of votes: pass --label COL"),
+            ({"--positive": self.positive}, of_words or self.counts_beside or saved,
+             "one label in words, one vote, or counts of votes per row"),
+            ({"--label-scale": self.label_scale is not Scale.PROBABILITY}, of_numbers or saved,
+             "labels that are numbers: pass --label COL"),
+        ]  # fmt: skip
+        for options, there, needs in rules:
+            for option, value in options.items():
+                if value and not there:
+                    message = f"{option} needs {needs}, or leave it out."
+                    raise InputError(message)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether rows are of one item and model."""
+        return self.model is not None or self.model_per_file
+
+    def files(self, paths: Any) -> Files:
+        """Return the files with the options for reading them."""
+        from softcal.scanning.data import Files
+
+        form = None if self.input_format is None else self.input_format.value
+        return Files(paths, self.sep, self.decimal, self.encoding, form, self.sheet, self.records)
+
+    def data(self, paths: Any, **others: Any) -> Data:
+        """Return the description of rows in files."""
+        from softcal.scanning.data import Data
+
+        return Data.of(
+            self.files(paths), y_true=self._label(), y_prob=self._models(),
+            sample_weight=self.weight, groups=self.group, drop_missing=self.drop_missing,
+            **({"by": tuple(self.by or ())} | others),
+        )  # fmt: skip
+
+    def _label(self) -> Label:
+        from softcal.scanning.data import Bounds, Classes, Column, Counts, RawVotes, Shares
+
+        scale: Any = self.label_scale.value
+        if self.raw_votes:
+            source = None
+            if self.votes_file is not None:  # its format may be another
+                source = self._replace(input_format=None, sheet=None, records=None).files(
+                    self.votes_file
+                )
+            return RawVotes(
+                self.vote, self.item, source, self.worker, self.positive,
+                raters=self.raters or self.by_rater is not None, kind=self.by_rater,
+                aggregate=self.aggregate.value, allow_repeated=self.allow_repeated,
+                drop_unmatched=self.drop_unmatched,
+            )  # fmt: skip
+        if self.bounds:
+            return Bounds(str(self.label_low), str(self.label_high), scale)
+        if self.many:
+            columns = self.label_columns or self.vote_columns or self.label
+            return Classes(
+                str(columns), self.class_names, self.ordered,
+                self.votes,
+                counts=self.vote_columns is not None, scale=scale,
+            )  # fmt: skip
+        if self.vote_columns is not None:
+            return Counts(self.vote_columns, self.positive)
+        if self.votes is not None:
+            return Shares(str(self.label), self.votes, scale)
+        return Column(str(self.label), scale, self.positive)
+
+    @property
+    def class_names(self) -> list[str] | None:
+        """The names of `--classes`."""
+        return None if self.classes is None else [each.strip() for each in self.classes.split(",")]
+
+    def _models(self) -> Any:
+        from softcal.scanning.data import Classes, Column, Long
+
+        scale: Any = self.pred_scale.value
+        if self.many or (self.raw_votes and self.pred_columns):
+            specs = self.pred_columns or ()
+            return {spec: Classes(spec, self.class_names, scale=scale) for spec in specs}
+        preds = self.pred or []
+        if self.is_long:
+            return Long(
+                Column(preds[0], scale), self.model, self.item, self.epochs, self.drop_unmatched
+            )
+        return [Column(name, scale) for name in preds]
+
+    def refuse_other_tables(self, tables: TableSet) -> None:
+        """Raise if an option differs from what saved tables were made with."""
+        about = tables.about
+        label = {"--label": self.label, "--label-columns": self.label_columns,
+                 "--vote-columns": self.vote_columns}  # fmt: skip
+        if self.bounds:
+            label["--label-low and --label-high"] = f"{self.label_low} to {self.label_high}"
+        have = dict.fromkeys(label, about.label) | {
+            "--weight": about.weight, "--votes": about.votes, "--group": about.group,
+            "--classes": ",".join(tables.classes),
+        }  # fmt: skip
+        asked = label | {"--weight": self.weight, "--votes": self.votes, "--group": self.group,
+                         "--classes": self.classes}  # fmt: skip
+        for option, column in asked.items():
+            if column is not None and column != have[option]:
+                with_ = f"with {have[option]!r}" if have[option] else "without one"
+                message = (
+                    f"{option} must be as in the saved tables, which were made {with_}: got "
+                    f"{column!r}. Leave {option} out, or scan the rows again."
+                )
+                raise InputError(message)
+        if self.ordered and not tables.ordered:
+            message = (
+                "--ordered must be as in the saved tables, which were made without it. Leave "
+                "--ordered out, or scan the rows again."
+            )
+            raise InputError(message)
+        known = {*asked, "--pred", "--pred-columns", "--by", "--name", "--ordered", "--label-low",
+                 "--label-high"}  # fmt: skip
+        for option in self.given:
+            if option not in known:
+                message = f"{option} is for rows: leave it out with saved tables."
+                raise InputError(message)
+
+
+_ONE_LABEL = (
+    "pass one of --label-columns (shares), --vote-columns (counts), and --label (a column of class "
+    "names or numbers)."
+)
+
+
+BOUNDS, RATERS = ("label_low", "label_high"), ("raters", "by_rater")
+CLASSES = ("label_columns", "pred_columns", "classes", "ordered")
+IN_ROWS = ("model", "model_per_file", "epochs")
+"""Options that some commands do not have."""
+
+
+def option_of(field: str) -> str:
+    """Return the option of a field."""
+    return "--data" if field == "data_file" else "--" + field.replace("_", "-")
+
+
+def feature(text: str) -> tuple[str, int]:
+    """Return the column and the number of ranges of a --feature."""
+    name, _, count = text.rpartition(":")
+    if not name or not count.isdecimal():
+        message = f"--feature must be a column and a number, such as age:10: got {text}."
+        raise InputError(message)
+    return name, int(count)
+
+
+def cut(text: str) -> tuple[str, list[float]]:
+    """Return the column and the numbers of a --cut."""
+    name, _, numbers = text.rpartition(":")
+    try:
+        cuts = [float(each) for each in numbers.split(",")]
+    except ValueError:
+        cuts = []
+    increasing = all(a < b for a, b in pairwise(cuts))
+    if not name or not cuts or not increasing or not all(map(math.isfinite, cuts)):
+        message = f"--cut must be a column and increasing numbers, such as age:40,60: got {text}."
+        raise InputError(message)
+    return name, cuts
+
+
+def add_toml(command: Any, ctx: Any) -> None:
+    """Add the options that a TOML file states to those of the line, which may not contradict it.
+
+    Its keys are options without `--`; `source` names the files. Paths are relative to the file.
+    """
+    path, ctx.params["data_file"] = ctx.params["data_file"], None
+    params = {param.name: param for param in command.params}
+    stated = _read_toml(path)
+    unused = [field for field in stated if field not in params]
+    for field in (field for field in stated if field in params):
+        key = "source" if field == "data" else field
+        beside = path.parent if field in ("data", "votes_file") else None
+        found = _cast(params[field], ctx, f"{key} in {path}", stated[field], beside)
+        if ctx.get_parameter_source(field).name != "COMMANDLINE":
+            ctx.params[field] = found
+        elif field == "data":
+            note(f"DATA is read instead of the source in {path}.")
+        elif ctx.params[field] != found:
+            message = f"{option_of(field)} and {path} state different values: leave one out."
+            raise InputError(message)
+    if unused:
+        note(f"`softcal {command.name}` does not use {', '.join(unused)} in {path}.")
+    if not ctx.params.get("data") and command.name != "plan":
+        message = f"name the files: pass DATA, or add source to {path}."
+        raise InputError(message)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    """Return the values of a TOML file by the field they state; raise for an unknown key."""
+    try:
+        stated = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        message = f"cannot read {path} as TOML: {error!s:.200}"
+        raise InputError(message) from error
+    fields = {"source": "data"} | {field: field for field in Described._fields[:-1]}
+    for key in stated:
+        if key.replace("-", "_") not in fields:
+            message = (
+                f"{path} has the unknown key {key!r:.60}: its keys are options without --, and "
+                f"source.{did_you_mean(key, list(fields))}"
+            )
+            raise InputError(message)
+    return {fields[key.replace("-", "_")]: value for key, value in stated.items()}
+
+
+def _cast(param: Any, ctx: Any, place: str, value: Any, beside: Path | None) -> Any:
+    """Return a value of a TOML file as the type of its option; paths are relative to the file."""
+    several = getattr(param, "multiple", False) or param.nargs == -1
+    each = value if isinstance(value, list) and (several or len(value) == 1) else [value]
+    is_flag = getattr(param, "is_flag", False)
+    if not all(isinstance(one, bool if is_flag else str) for one in each):
+        wanted = "true or false" if is_flag else "a text" + " or a list of texts" * several
+        message = f"{place} must be {wanted}: got {value!r:.60}."
+        raise InputError(message)
+    if beside is not None:
+        each = [one if "://" in one else str(beside / one) for one in each]
+    try:
+        return param.process_value(ctx, each if several else each[0])
+    except TyperException as error:
+        message = f"{place} is wrong. {error.format_message()}"
+        raise InputError(message) from error
+
+
+def describes(
+    command: Callable[..., None] | None = None, *, without: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """Add the options of `Described` to a command, which receives them as one argument, `how`.
+
+    `without` names those that the command does not have.
+    """
+    if command is None:
+        return lambda own: describes(own, without=without)
+    hints = get_type_hints(Described, include_extras=True)
+    signature = inspect.signature(command, eval_str=True)
+    own = {name: each for name, each in signature.parameters.items() if name != "how"}
+    fields = [field for field in Described._fields if field not in without and field not in own]
+    options = [
+        inspect.Parameter(
+            field, inspect.Parameter.KEYWORD_ONLY, default=Described._field_defaults[field],
+            annotation=hints[field],
+        )
+        for field in fields
+    ]  # fmt: skip
+
+    @wraps(command)
+    def with_options(**values: Any) -> None:
+        del values["help_all"]  # which ends before
+        stated = {field: values.pop(field) for field in fields}
+        command(**values, how=Described(**stated))
+
+    ordered = [each for each in own.values() if each.default is inspect.Parameter.empty]
+    rest = [each for each in own.values() if each.default is not inspect.Parameter.empty]
+    main = [each for each in options if not _is_hidden(each)]
+    others = [each for each in options if _is_hidden(each)]
+    every = [*ordered, *main, *rest, *others, _HELP_ALL]
+    with_options.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in every]
+    )
+    return with_options
+
+
+_HELP_ALL = inspect.Parameter(
+    "help_all", inspect.Parameter.KEYWORD_ONLY, default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--help-all", help="Show all options and exit.", is_eager=True, callback=show_all
+        ),
+    ],
+)  # fmt: skip
+
+
+def _is_hidden(option: inspect.Parameter) -> bool:
+    return bool(option.annotation.__metadata__[0].hidden)
+
+
+_VALUE = r'("(?:[^"\\]|\\.)*"|True\b)'
+_OPTIONS = [key.rpartition(":")[2] for key in ARGUMENTS] + list(Described._fields)
+_FORMS = [re.escape(form).replace(r"\{\}", _VALUE) for form in ARGUMENTS.values()]
+_FORMS += [rf"\b{field}={_VALUE}" for field in Described._fields]
+_KEYWORD = re.compile("|".join(f"(?P<o{k}>{form})" for k, form in enumerate(_FORMS)))
+
+
+def as_options(message: str) -> str:
+    r"""Replace the arguments in a message by options of the command line.
+
+    >>> as_options('Pass Files(..., sep=";"), or drop_missing=True.')
+    "Pass --sep ';', or --drop-missing."
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name = option_of(_OPTIONS[int(str(found.lastgroup)[1:])])
+        text = next(filter(None, found.groups()[int(found.lastindex or 0) :]), "True")
+        if text == "True":
+            return name
+        try:
+            value = json.loads(text)
+        except ValueError:  # not a keyword of ours, but part of a name
+            return found[0]
+        # Quoted even if a shell does not need quotes, as for a comma before a period.
+        plain = re.fullmatch(r"[\w-]+", value)
+        word = value if plain else shlex.quote(value) if "'" in value else f"'{value}'"
+        return f"{name} {word}"
+
+    return _KEYWORD.sub(option, message)

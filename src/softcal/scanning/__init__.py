@@ -1,0 +1,1 @@
+"""Describe data, read it from any source, and add up its rows into a set of tables."""

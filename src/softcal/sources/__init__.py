@@ -1,1 +1,0 @@
-"""Read rows from files, frames, and engines into tables."""
