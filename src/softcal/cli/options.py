@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -18,6 +18,9 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from softcal._display import counted, printable
 from softcal._io import spooled
 from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from softcal.cards.card import Card
 
 
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
@@ -261,6 +264,16 @@ def notes() -> tuple[str, ...]:
 def print_result(data: dict[str, Any]) -> None:
     """Print a result as JSON, with the notes of the command."""
     print_json({**data, "notes": [*data.get("notes", ()), *notes()]})
+
+
+def print_card(card: Card, format_: Format) -> None:
+    """Print a result as text or as JSON, with the notes of the command."""
+    if format_ is Format.JSON:
+        print_result(card.to_dict())
+    else:
+        from softcal import terminal
+
+        terminal.show(card)
 
 
 def print_json(data: dict[str, Any]) -> None:
