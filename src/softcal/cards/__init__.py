@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from softcal.cards.bounds import BoundsCard
 from softcal.cards.classes import ClassScoreCard
 from softcal.cards.compare import ClassComparisonCard, ComparisonCard
+from softcal.cards.kinds import RaterScoreCard
 from softcal.cards.score import ScoreCard
 from softcal.table.tableset import BOUNDS, TOP
 
@@ -55,5 +56,6 @@ def score(
 
 
 __all__ = [
-    "BoundsCard", "ClassComparisonCard", "ClassScoreCard", "ComparisonCard", "ScoreCard", "score",
+    "BoundsCard", "ClassComparisonCard", "ClassScoreCard", "ComparisonCard", "RaterScoreCard",
+    "ScoreCard", "score",
 ]  # fmt: skip

@@ -90,7 +90,9 @@ class Card:
         import pandas as pd
 
         numbers = [plain(row) for row in self.rows()]
-        single = [{k: v for k, v in row.items() if not isinstance(v, list | dict)} for row in numbers]
+        single = [
+            {k: v for k, v in row.items() if not isinstance(v, list | dict)} for row in numbers
+        ]
         return pd.DataFrame(single)
 
     def __str__(self) -> str:
@@ -130,20 +132,27 @@ class OfTables(Card):
     notes: tuple[str, ...] = ()
 
     @property
-    def rows_text(self) -> str:
-        """The number of rows, how many more have weight 0, and how many were dropped."""
-        weightless, dropped = self.rows_without_weight, self.rows_dropped
-        said = [f"{weightless:,} more with weight 0"] if weightless else []
-        said += [] if dropped is None else [f"{dropped:,} dropped"]
-        return counted(self.n, "row") + (f" ({'; '.join(said)})" if said else "")
+    def origin(self) -> str:
+        """The source and its rows."""
+        rows = _rows(self.n, self.rows_without_weight, self.rows_dropped)
+        return printable(f"{self.source}: {rows}")
 
     def heading(self, *more: str) -> str:
         """Return the title of the result: its source, rows, labels, bins, and weights."""
-        parts = [
-            f"{self.source}: {self.rows_text}", f"label {self.label}", *more,
-            counted(self.bins, "bin"), f"weighted by {self.weight}" if self.weight else "",
-        ]  # fmt: skip
-        return printable(", ".join(filter(None, parts)))
+        weighted = f"weighted by {self.weight}" if self.weight else ""
+        parts = [f"label {self.label}", *more, counted(self.bins, "bin"), weighted]
+        return ", ".join([self.origin, *map(printable, filter(None, parts))])
+
+
+def rows_text(tables: TableSet) -> str:
+    """Write the number of rows, how many more have weight 0, and how many were dropped."""
+    return _rows(tables.n, tables.about.rows_without_weight, tables.about.rows_dropped)
+
+
+def _rows(n: int, weightless: int | None, dropped: int | None) -> str:
+    said = [f"{weightless:,} more with weight 0"] if weightless else []
+    said += [] if dropped is None else [f"{dropped:,} dropped"]
+    return counted(n, "row") + (f" ({'; '.join(said)})" if said else "")
 
 
 def provenance(tables: TableSet, source: str) -> dict[str, Any]:

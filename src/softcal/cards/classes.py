@@ -177,11 +177,11 @@ _MODELS_PER_GRID = 3
 _WORST_CLASSES = 5
 _FEW_CLASSES = 12
 _HOW_TO_READ = (
-    "Top-label compares the predicted class's probability with its share of the label; that share, "
-    "on average, is the accuracy. Classwise averages the SMECE of each class. DistCE, EntCE, Brier, "
-    "and KL compare single items, so they include vote noise. RankCS is the share of items with "
-    "classes in the right order. Higher accuracy and RankCS are better; for all other scores, lower "
-    "is better."
+    "Top-label compares the predicted class's probability with its share of the label. That share, "
+    "on average, is the accuracy. Classwise averages the SMECE of each class. DistCE, EntCE, "
+    "Brier, and KL compare single items, so they include vote noise. RankCS is the share of items "
+    "with classes in the right order. Higher accuracy and RankCS are better; for all other "
+    "scores, lower is better."
 )
 
 

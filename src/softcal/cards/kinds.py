@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal._display import printable
 from softcal.cards.card import Column, Grid, Said
-from softcal.cards.score import OfModel, Score, score_of
+from softcal.cards.score import OfModel, Score, ScoreCard, score_of
 from softcal.inference.comparison import holm
 from softcal.inference.raters import rater_difference, reliability_by_rater
 
@@ -116,6 +116,18 @@ class ByRater:
                 notes += [_HOLM] * (model.differences[0].pvalue_holm is not None)
             notes += _cautions(model)
         yield Said(" ".join(dict.fromkeys(notes)), "quiet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaterScoreCard(ScoreCard):
+    """The scores of each model, and those by the votes of each kind of rater."""
+
+    by_rater: ByRater
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the scores by all votes, and those by each kind."""
+        yield from super().parts()
+        yield from self.by_rater.parts()
 
 
 def _of_model(

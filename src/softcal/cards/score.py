@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from softcal.cards.card import Part
-    from softcal.cards.kinds import ByRater
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -183,7 +182,6 @@ class ScoreCard(OfTables):
     hard_labels: bool
     group: str | None
     models: list[ModelScore]
-    by_rater: ByRater | None = None
 
     @staticmethod
     def of(
@@ -213,7 +211,6 @@ class ScoreCard(OfTables):
         how = _HOW_TO_READ_HARD if self.hard_labels else _HOW_TO_READ
         notes = dict.fromkeys(model.note for model in self.models)
         yield Said(" ".join(filter(None, (how, _about_raters(self.models), *notes))), "quiet")
-        yield from () if self.by_rater is None else self.by_rater.parts()
 
     def rows(self) -> Sequence[Any]:
         """Return the scores of models and segments."""

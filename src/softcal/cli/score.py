@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +47,7 @@ def score(
     Example: softcal score data.csv --label y --pred p
     """
     from softcal._validation.rules import refuse_bad_level
-    from softcal.cards import ScoreCard
+    from softcal.cards import RaterScoreCard, ScoreCard
     from softcal.cards import score as score_card
 
     refuse_bad_level(level)
@@ -59,7 +58,8 @@ def score(
         tables.save(save)
     card = score_card(tables, source=source_name(data), by=how.by or (), level=level)
     if how.by_rater is not None and isinstance(card, ScoreCard):
-        card = replace(card, by_rater=_by_rater(data, how, tables.bins, level))
+        found = _by_rater(data, how, tables.bins, level)
+        card = RaterScoreCard(**vars(card), by_rater=found)
     show_scores(tables, card, level, format_)
 
 
