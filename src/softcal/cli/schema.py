@@ -78,16 +78,16 @@ def _of_cards() -> dict[str, Any]:
     every = tuple(card for cards in commands.values() for card in cards)
     _, parts = msgspec.json.schema_components(every, ref_template="#/$defs/{name}")
     for part in parts.values():  # every field is always there, and no other
+        del part["title"]
         part |= {"required": list(part["properties"]), "additionalProperties": False}
+        for each in part["properties"].values():
+            each.pop("default", None)
     found = {
         name: {"title": f"softcal {name} --format json",
                "anyOf": [{"$ref": f"#/$defs/{card.__name__}"} for card in cards]}
         for name, cards in commands.items()
     }  # fmt: skip
-    hidden = {
-        name: {key: v for key, v in part.items() if key != "title"} for name, part in parts.items()
-    }
-    return found | hidden
+    return found | parts
 
 
 def _cards() -> dict[str, tuple[type, ...]]:
