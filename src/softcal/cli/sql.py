@@ -43,7 +43,7 @@ def sql(
     how.refuse_contradictions()
     if how.missing:
         raise InputError(how.missing)
-    data = how.data(())
+    data = how.data(table)
     own: dict[str, Any] = {
         "y_true": data.y_true,
         "y_prob": [model.pred for model in data.y_prob.values()],  # type: ignore[union-attr]
