@@ -25,13 +25,13 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softcal._validation.inputs import FloatArray, Rows
+    from softcal._validation.inputs import Coded, FloatArray, Rows
     from softcal.decision import NetBenefit, NetBenefitDifference, PairedDecisions
     from softcal.inference.summary import CalibrationSummary
     from softcal.table.tableset import TableSet
 
 
-@describes(without=("by", "group", *RATERS, *BOUNDS, *CLASSES))
+@describes(without=("by", *RATERS, *BOUNDS, *CLASSES))
 def decide(
     data: RowsOrTables,
     threshold: Annotated[
@@ -75,12 +75,13 @@ def decide(
     drawn = None if bins is None or plot is None else _drawn(bins.edges, at)
     pairs, sample = _Pairs(at if drawn is None else np.union1d(drawn, at)), Sample()
 
-    def look(piece: int, rows: Mapping[str, Rows], _groups: object) -> None:
-        pairs.add(piece, rows)
-        sample.add(piece, rows)
+    def look(piece: int, rows: Mapping[str, Rows], groups: Coded | None) -> None:
+        if groups is None:
+            pairs.add(piece, rows)
+        sample.add(piece, rows, groups)
 
     tables = load_tables(data, how, bins=bins, look=look)
-    refuse_other_tables(tables, at)
+    refuse_other_tables(tables, at, of_rows=bins is not None and sample.complete)
     source = basis(tables, None if bins is None or how.is_long else sample)
 
     def benefits(thresholds: FloatArray) -> dict[str, NetBenefit]:
@@ -91,7 +92,12 @@ def decide(
 
     found = benefits(at)
     summaries = {model: _summary(data, level) for model, data in source.models.items()}
-    differences = pairs.differences(level) if bins is not None else _without_limits(found, level)
+    if bins is None:
+        differences = _without_limits(found, level)
+    elif how.group is None:
+        differences = pairs.differences(level)
+    else:
+        differences = _of_groups(source.models, pairs.at, level)
     if plot is not None:
         from softcal.plot import draw_decision, save_figure
 
@@ -109,7 +115,7 @@ class _Pairs:
     """The rows on which the first model and another decide differently, as the rows are read."""
 
     def __init__(self, at: FloatArray) -> None:
-        self._at = at
+        self.at = at
         self._lock = threading.Lock()
         self._found: dict[tuple[str, str], PairedDecisions] = {}
 
@@ -122,12 +128,28 @@ class _Pairs:
         p, y, w = columns(of_first)
         for name, each in others:
             with self._lock:
-                pair = self._found.setdefault((first, name), PairedDecisions(self._at))
+                pair = self._found.setdefault((first, name), PairedDecisions(self.at))
                 pair.add(p, columns(each)[0], y, w, part=piece)
 
     def differences(self, level: float) -> list[NetBenefitDifference]:
         """Return the difference of each pair."""
         return [pair.difference(names, level) for names, pair in self._found.items()]
+
+
+def _of_groups(
+    models: Mapping[str, dict[str, Any]], at: FloatArray, level: float
+) -> list[NetBenefitDifference]:
+    """Return the difference of the first model and each other one, of rows in groups."""
+    from softcal.decision import net_benefit_difference
+
+    (first, one), *others = models.items()
+    given = {name: one[name] for name in ("sample_weight", "groups")}
+    return [
+        net_benefit_difference(
+            one["y_true"], {first: one["y_prob"], name: two["y_prob"]}, at, level=level, **given
+        )
+        for name, two in others
+    ]
 
 
 def _without_limits(found: Mapping[str, NetBenefit], level: float) -> list[NetBenefitDifference]:
@@ -144,7 +166,7 @@ def _without_limits(found: Mapping[str, NetBenefit], level: float) -> list[NetBe
     ]
 
 
-def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
+def refuse_other_tables(tables: TableSet, at: FloatArray, *, of_rows: bool = False) -> None:
     """Raise if saved tables do not have net benefit with its interval at these thresholds."""
     import numpy as np
 
@@ -158,10 +180,11 @@ def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
         )
         raise InputError(message)
     if tables.about.group is not None:
+        if of_rows:
+            return
         message = (
-            "the interval of net benefit needs rows if there are groups "
-            f"({tables.about.group}). In Python, call net_benefit(y_true, y_prob, thresholds, "
-            "groups=...). If the rows are independent, scan them without --group."
+            f"with groups ({tables.about.group}), the interval of net benefit needs the rows, at "
+            "most 1,000,000 of them. If rows are independent, leave --group out."
         )
         raise InputError(message)
     edges = tables.grid.edges
