@@ -62,7 +62,8 @@ def show(card: Card) -> None:
                 out.print()
             print_table(out, _laid_out(part))
         else:
-            out.print(Text(part.text, style=_STYLES[part.style]))
+            # A long path is not broken, so that it can be copied.
+            out.print(Text(part.text, style=_STYLES[part.style], overflow="ignore"))
         said = not isinstance(part, Grid)
 
 

@@ -48,7 +48,8 @@ class PairOf:
     """Two models. Below 0, the first is better.
 
     `pvalue_holm` and the limits of SMECE are corrected for all pairs. `level` is that of the other
-    limits. `residual_correlation` is for `plan`.
+    limits. `debiased` is the difference of SMECE, corrected for most of the bias from noise.
+    `residual_correlation` is for `plan`.
     """
 
     a: str
@@ -57,6 +58,7 @@ class PairOf:
     smece: Difference
     brier: Difference
     log_loss: Difference
+    debiased: float
     pvalue_holm: float
     residual_correlation: float | None
     note: str
@@ -157,7 +159,7 @@ def _pair(tables: TableSet, found: Comparison, pvalue: float) -> PairOf:
         a=found.a, b=found.b, level=found.level, pvalue_holm=pvalue, note=found.note,
         smece=_difference(found, found.smece_a, found.smece_b),
         brier=_difference(found.brier, joint.a.brier, joint.b.brier),
-        log_loss=log_loss,
+        log_loss=log_loss, debiased=found.debiased,
         residual_correlation=correlation_of(joint) if alone else None,
     )  # fmt: skip
 

@@ -34,6 +34,9 @@ class HeldOut:
     low: float
     high: float
     level: float
+    debiased: float
+    pvalue: float
+    note: str
     chosen: bool
 
     @property
@@ -74,7 +77,8 @@ class RecalibrationCard(OfTables):
                 method="none" if trial is found.before else trial.method, brier=trial.brier,
                 log_loss=trial.log_loss if trial.log_loss < float("inf") else None,
                 smece=trial.smece.value, low=trial.smece.low, high=trial.smece.high,
-                level=trial.smece.level,
+                level=trial.smece.level, debiased=trial.smece.debiased,
+                pvalue=trial.smece.pvalue, note=trial.smece.note,
                 chosen=trial is not found.before and trial.method == found.best,
             )
             for trial in (found.before, *found.after)
