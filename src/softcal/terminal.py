@@ -63,7 +63,8 @@ def show(card: Card) -> None:
             print_table(out, _laid_out(part))
         else:
             # A long path is not broken, so that it can be copied.
-            out.print(Text(part.text, style=_STYLES[part.style], overflow="ignore"))
+            long = any(len(word) > out.width for word in part.text.split())
+            out.print(Text(part.text, style=_STYLES[part.style]), soft_wrap=long)
         said = not isinstance(part, Grid)
 
 
