@@ -12,14 +12,14 @@ from command_line import softcal_here
 from rich.console import Console
 
 import softcal as sc
-from softcal.cli import display
+from softcal.cli import sketch
 from softcal.datasets import lidc_malignancy
 
 
 def shown(models: dict[str, sc.Reliability], encoding: str = "utf-8", width: int = 80) -> list[str]:
     raw = io.BytesIO()
     with io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace") as file:
-        display.show_sketch(Console(file=file, width=width, highlight=False), models)
+        sketch.show_sketch(Console(file=file, width=width, highlight=False), models)
         file.flush()
         return raw.getvalue().decode(encoding).splitlines()
 
@@ -99,7 +99,7 @@ def test_many_bins_are_merged_into_at_most_ten(
     rng: np.random.Generator, bins: int, merged: int
 ) -> None:
     rel = sc.reliability(rng.random(500), rng.random(500), bins=bins)
-    few = display.with_few_bins(rel)
+    few = sketch.with_few_bins(rel)
     assert len(few.bins) == merged
     assert few.n == rel.n
     assert few.bias == pytest.approx(rel.bias, abs=1e-12)

@@ -81,7 +81,8 @@ def _laid_out(part: Grid) -> Table:
     kept = part.kept()
     for k, column in enumerate(out.columns):
         of_names = ":name}" in kept[k].text if not part.turned else k > 0
-        column.no_wrap = not of_names
+        folds = of_names or (not part.turned and kept[k].named)
+        column.no_wrap = not folds
         if of_names and not part.turned:
             column.justify = "left"
         column.style = "bold" if not part.turned and kept[k].bold else ""

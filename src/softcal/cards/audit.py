@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from softcal._display import counted, printable
-from softcal.cards.card import Column, Grid, OfTables, Said, provenance
+from softcal.cards.card import Column, Grid, OfTables, Said, plain, provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,6 +112,14 @@ class AuditCard(OfTables):
                 more = counted(model.found - _SHOWN, "more segment")
                 yield Said(f"{more}: a page (-o HTML) or --format json has all.")
         yield Said(self.caution, "quiet")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return all rows and the segments, of each model."""
+        return [
+            {"pred": model.pred, **plain(each)}
+            for model in self.models
+            for each in (model.overall, *model.segments)
+        ]
 
 
 def _model(found: Audit) -> ModelAudit:

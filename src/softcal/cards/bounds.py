@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal._display import printable
 from softcal.cards.card import Column, Grid, OfTables, Said, provenance
-from softcal.cards.score import NAME, ROWS, OfModel, OfSegment, each_model
+from softcal.cards.score import NAME, ROWS, OfModel, OfSegment, each_model, with_segments
 from softcal.metrics.bounds import ReliabilityBounds
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ class BoundsCard(OfTables):
                 columns = (Column("", "{name:name}"), ROWS, *_COLUMNS)
                 yield Grid(columns, own, printable(f"{model.pred}, by {by}"))
         yield Said(_HOW_TO_READ, "quiet")
+
+    def rows(self) -> Sequence[Any]:
+        """Return the bounds of models and segments."""
+        return with_segments(self.models)
 
 
 def _numbers(tables: TableSet, pred: str) -> dict[str, Any]:

@@ -25,12 +25,13 @@ class Column(NamedTuple):
     """A column of a table: its title and its cells as format strings of a row's fields.
 
     Besides the usual ones, there are the formats p (a p-value), % (a level), and name. A cell with
-    a missing number is a dash.
+    a missing or infinite number is a dash. A title that is a name may be folded.
     """
 
     title: str
     text: str
     bold: bool = False
+    named: bool = False
 
 
 class Grid(NamedTuple):
@@ -78,7 +79,7 @@ class Card:
 
     def rows(self) -> Sequence[Any]:
         """Return the results that are the rows of `to_frame`."""
-        return next(part.rows for part in self.parts() if isinstance(part, Grid))
+        return [self]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as dicts and lists, with None for numbers that are not finite."""
@@ -86,7 +87,7 @@ class Card:
         return found
 
     def to_frame(self) -> Any:
-        """Return one row of numbers per model and segment as a pandas frame."""
+        """Return one row of numbers per model and segment, or date, as a pandas frame."""
         import pandas as pd
 
         numbers = [plain(row) for row in self.rows()]
@@ -195,7 +196,7 @@ class _Cell(Formatter):
         return getattr(args[0], str(key))
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        if value is None or (isinstance(value, float) and math.isnan(value)):
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
             raise _MissingError
         if format_spec == "name":
             return printable(str(value))

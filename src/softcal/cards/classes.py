@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal._display import counted, printable
 from softcal.cards.card import Column, Grid, OfTables, Said, provenance
-from softcal.cards.score import NAME, ROWS, OfModel, OfSegment, each_model, segment_grids
+from softcal.cards.score import (
+    NAME,
+    ROWS,
+    OfModel,
+    OfSegment,
+    each_model,
+    segment_grids,
+    with_segments,
+)
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, is_above, smece_interval
 
 if TYPE_CHECKING:
@@ -261,13 +269,14 @@ class ClassScoreCard(OfTables):
         for start in range(0, len(self.models), _MODELS_PER_GRID):
             names = [model.pred for model in self.models[start : start + _MODELS_PER_GRID]]
             columns = [
-                Column(escaped(name), f"{{m{k}:.4f}}") for k, name in enumerate(names, start)
+                Column(escaped(name), f"{{m{k}:.4f}}", named=True)
+                for k, name in enumerate(names, start)
             ]
             yield Grid([Column("class", "{name:name}"), *columns], shown, title)
 
     def rows(self) -> Sequence[Any]:
         """Return the scores of models and segments."""
-        return [each for model in self.models for each in (model, *model.segments)]
+        return with_segments(self.models)
 
 
 def escaped(name: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import counted, percent, printable
-from softcal.cards.card import Column, Grid, OfTables, Said, provenance
+from softcal.cards.card import Column, Grid, OfTables, Said, plain, provenance
 from softcal.cards.classes import ClassModel, ClassScoreCard, class_scores, escaped, infinite_loss
 from softcal.cards.score import NAME, OfModel, segments_of
 from softcal.inference.comparison import compare, compare_many
@@ -63,20 +63,27 @@ class PairOf:
     residual_correlation: float | None
     note: str
 
-    @property
-    def verdict(self) -> str:
-        """Which model is better calibrated, if these data show it."""
-        level = percent(self.level)
-        if self.smece.difference is None or (self.smece.low or 0) <= 0 <= (self.smece.high or 0):
+    def verdict(self, *, top_label: bool) -> str:
+        """Return which model is better calibrated, if these data show it.
+
+        With `top_label`, SMECE is that of the predicted class, whose interval no table shows.
+        """
+        low, high = self.smece.low or 0.0, self.smece.high or 0.0
+        of, that_of = ("the top label of ", "that of ") if top_label else ("", "")
+        what = (
+            f"the difference, {low:+z.3f} to {high:+z.3f},"
+            if top_label
+            else ("the difference in SMECE")
+        )
+        interval = f"the {percent(self.level)} interval of {what}"
+        if self.smece.difference is None or low <= 0 <= high:
             return (
-                f"These data do not show whether {self.a} or {self.b} is better calibrated: the "
-                f"{level} interval of the difference in SMECE includes 0."
+                f"These data do not show whether {of}{self.a} or {self.b} is better calibrated: "
+                f"{interval} includes 0."
             )
         better, worse = (self.a, self.b) if self.smece.difference < 0 else (self.b, self.a)
-        return (
-            f"{better} is better calibrated than {worse}: the {level} interval of the difference "
-            "in SMECE excludes 0."
-        )
+        start = of.replace("the", "The", 1)
+        return f"{start}{better} is better calibrated than {that_of}{worse}: {interval} excludes 0."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +220,7 @@ _PAIRS = (
 )
 
 
-def _conclusion(found: Any, n: int) -> Iterator[Part]:
+def _conclusion(found: Any, n: int, *, top_label: bool = False) -> Iterator[Part]:
     """Yield the pairs and what they show: all losses of two models, SMECE of more."""
     if len(found.pairs) > 1:
         yield Grid(_PAIRS, [_PairLine(pair) for pair in found.pairs])
@@ -222,7 +229,7 @@ def _conclusion(found: Any, n: int) -> Iterator[Part]:
         yield Said(printable(text if alike else "Every pair of models differs significantly."))
         return
     (pair,) = found.pairs
-    yield Said(printable(pair.verdict))
+    yield Said(printable(pair.verdict(top_label=top_label)))
     for model in found.models:
         if infinite := model.rows_of_infinite_log_loss:
             yield Said(infinite_loss(model.pred, infinite, n))
@@ -230,8 +237,9 @@ def _conclusion(found: Any, n: int) -> Iterator[Part]:
 
 def _losses_of_two(pair: PairOf, title: str) -> Grid:
     columns = (
-        Column("", "{loss}"), Column(escaped(pair.a), "{shown_a}"),
-        Column(escaped(pair.b), "{shown_b}"), Column("difference", "{difference:+z.4f}"),
+        Column("", "{loss}"), Column(escaped(pair.a), "{shown_a}", named=True),
+        Column(escaped(pair.b), "{shown_b}", named=True),
+        Column("difference", "{difference:+z.4f}"),
         Column("{level:%} interval", "{low:+z.3f} to {high:+z.3f}"),
         Column("p-value", "{pvalue:p}"),
     )  # fmt: skip
@@ -269,10 +277,8 @@ class ComparisonCard(Compared, OfTables):
 
     def parts(self) -> Iterator[Part]:
         """Yield the losses of two models, or the SMECE of more, and what they show."""
-        yield from _shown(self, self.heading(), self.n)
         said = "Intervals are for new items and new raters." if self.of_raters else ""
-        note = f"{said} {self.pairs[0].note}".strip()  # of every pair, which has the same rows
-        yield from [Said(note, "quiet")] if note else ()
+        yield from _shown(self, self.heading(), self.n, said)
         correlation = self.pairs[0].residual_correlation
         if len(self.pairs) == 1 and correlation is not None:
             option = f"--correlation {correlation:.2f}"
@@ -280,13 +286,28 @@ class ComparisonCard(Compared, OfTables):
         for segment in self.segments:
             yield from _shown(segment, segment.heading, segment.n)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the losses of each model, and of each model in each segment."""
+        return _rows(self)
 
-def _shown(found: Compared, title: str, n: int) -> Iterator[Part]:
+
+def _rows(found: ComparisonCard | ClassComparisonCard) -> list[dict[str, Any]]:
+    whole: list[dict[str, Any]] = [plain(model) for model in found.models]
+    return whole + [
+        {"pred": model.pred, "by": part.by, "value": part.value, "n": part.n, **plain(model)}
+        for part in found.segments
+        for model in part.models
+    ]
+
+
+def _shown(found: Compared, title: str, n: int, said: str = "") -> Iterator[Part]:
     if len(found.pairs) == 1:
         yield _losses_of_two(found.pairs[0], title)
     else:
         yield Grid((NAME, Column("SMECE", "{smece:.4f}")), found.models, title)
     yield from _conclusion(found, n)
+    note = f"{said} {found.pairs[0].note}".strip()  # of every pair, which has the same rows
+    yield from [Said(note, "quiet")] if note else ()
 
 
 _IN_SEGMENT = (
@@ -310,7 +331,11 @@ class ClassComparisonCard(ComparedClasses, OfTables):
         """Yield the scores of models side by side, and what the predicted class shows."""
         own = {name: getattr(self, name) for name in ClassScoreCard.__dataclass_fields__}
         yield from ClassScoreCard(**own).side_by_side()
-        yield from _conclusion(replace(self, models=[]), self.n)
+        yield from _conclusion(replace(self, models=[]), self.n, top_label=True)
         for segment in self.segments:
             yield Grid(_IN_SEGMENT, segment.models, segment.heading)
-            yield from _conclusion(segment, segment.n)
+            yield from _conclusion(segment, segment.n, top_label=True)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the scores of each model, and of each model in each segment."""
+        return _rows(self)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import printable
-from softcal.cards.card import Column, Grid, OfTables, Said, provenance
+from softcal.cards.card import Column, Grid, OfTables, Said, plain, provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -190,6 +190,14 @@ class DecisionCard(OfTables):
         if self.differences and self.differences[0].note:  # the same for all pairs
             yield Said(f"Note: {self.differences[0].note}", "quiet")
         yield Said(_HOW_TO_READ, "quiet")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return each threshold of each model."""
+        return [
+            {"pred": model.pred, **plain(each)}
+            for model in self.models
+            for each in model.thresholds
+        ]
 
 
 def _finite(value: float) -> float | None:

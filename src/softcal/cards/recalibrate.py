@@ -31,10 +31,10 @@ class HeldOut:
     brier: float
     log_loss: float | None
     smece: float
+    debiased: float
     low: float
     high: float
     level: float
-    debiased: float
     pvalue: float
     note: str
     chosen: bool
@@ -76,9 +76,9 @@ class RecalibrationCard(OfTables):
             HeldOut(
                 method="none" if trial is found.before else trial.method, brier=trial.brier,
                 log_loss=trial.log_loss if trial.log_loss < float("inf") else None,
-                smece=trial.smece.value, low=trial.smece.low, high=trial.smece.high,
-                level=trial.smece.level, debiased=trial.smece.debiased,
-                pvalue=trial.smece.pvalue, note=trial.smece.note,
+                smece=trial.smece.value, debiased=trial.smece.debiased, low=trial.smece.low,
+                high=trial.smece.high, level=trial.smece.level, pvalue=trial.smece.pvalue,
+                note=trial.smece.note,
                 chosen=trial is not found.before and trial.method == found.best,
             )
             for trial in (found.before, *found.after)
@@ -112,6 +112,10 @@ class RecalibrationCard(OfTables):
         if self.classes is not None:
             named = ", ".join(self.classes)
             yield Said(printable(f"`softcal apply` matches columns by class: {named}"))
+
+    def rows(self) -> list[HeldOut]:
+        """Return the methods."""
+        return self.held_out
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -214,7 +214,12 @@ class ScoreCard(OfTables):
 
     def rows(self) -> Sequence[Any]:
         """Return the scores of models and segments."""
-        return [each for model in self.models for each in (model, *model.segments)]
+        return with_segments(self.models)
+
+
+def with_segments(models: Sequence[Any]) -> list[Any]:
+    """Return each model, followed by its segments."""
+    return [each for model in models for each in (model, *model.segments)]
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from softcal import __version__
 from softcal._display import counted, printable
-from softcal.cards.card import Card, Column, Grid, Said
+from softcal.cards.card import Card, Column, Grid, Said, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from softcal.cards.card import Part
     from softcal.inference.sequential import StreamState, WatchState
 
-_MOST_SEGMENTS = 10  # shown, those with the most evidence
+_MOST_SHOWN = 10  # models and segments, those with the most evidence
 _HOW_TO_READ = (
     "The band holds on all days simultaneously. Evidence counts against the model. If every mean "
     "label is within the tolerance of its prediction, evidence ever reaches the alarm line with "
@@ -150,26 +150,35 @@ class WatchCard(Card):
             for day in self.days
         ]  # fmt: skip
         yield Grid(of_days, lines, printable(title))
-        yield from self._segments()
+        streams = self.days[-1].streams
+        yield from _ranked("Models", streams if len(streams) > 1 else [])
+        yield from _ranked("Segments", self.segments)
         yield Said(printable(self.sentence), "bad" if self.alarm else "good")
         yield Said(_HOW_TO_READ, "quiet")
 
-    def _segments(self) -> Iterator[Part]:
-        if not self.segments:
-            return
-        ranked = sorted(self.segments, key=lambda each: -each.log_evidence)
-        more = len(ranked) - _MOST_SEGMENTS
-        below = f"; {more:,} more have less evidence" if more > 0 else ""
-        columns = (
-            Column("segment", "{date:name}"), Column("rows", "{n:,}"),
-            Column("SMECE\nso far", "{smece:.4f}"), Column("evidence", "{evidence}"),
-            Column("", "{mark}"),
-        )  # fmt: skip
-        lines = [
-            _Line(each.name, each.n, each, each.log_evidence, each.alarm)
-            for each in ranked[:_MOST_SEGMENTS]
-        ]
-        yield Grid(columns, lines, f"Segments, most evidence first{below}")
+    def rows(self) -> list[dict[str, Any]]:
+        """Return each day of each model, and the segments so far."""
+        days = [{"date": day.date, **plain(each)} for day in self.days for each in day.streams]
+        return days + [{"date": self.days[-1].date, **plain(each)} for each in self.segments]
+
+
+def _ranked(what: str, streams: Sequence[Stream]) -> Iterator[Part]:
+    """Yield the table of models or segments, if there are any."""
+    if not streams:
+        return
+    ranked = sorted(streams, key=lambda each: -each.log_evidence)
+    more = len(ranked) - _MOST_SHOWN
+    below = f"; {more:,} more have less evidence" if more > 0 else ""
+    columns = (
+        Column(what.lower().removesuffix("s"), "{date:name}"), Column("rows", "{n:,}"),
+        Column("SMECE\nso far", "{smece:.4f}"), Column("evidence", "{evidence}"),
+        Column("", "{mark}"),
+    )  # fmt: skip
+    lines = [
+        _Line(each.name, each.n, each, each.log_evidence, each.alarm)
+        for each in ranked[:_MOST_SHOWN]
+    ]
+    yield Grid(columns, lines, f"{what}, most evidence first{below}")
 
 
 def _stream(found: StreamState) -> Stream:
