@@ -16,8 +16,8 @@ const signedLimit = (x) => withSign(x, limit(Math.abs(x)));
 const rowsOf = (n) => `${n.toLocaleString("en-US")} ${n === 1 ? "row" : "rows"}`;
 const range = (low, high, n = 3) => `${limit(low, n)} to ${limit(high, n)}`;
 
-// The metric and the labels of the choice: the metric is SMECE only for the labels as they are.
-const measureOf = (labels) => (labels === "hard" ? report.hardened : "SMECE");
+// The metric and the labels of the choice: the metric is ECE if labels are 0 or 1.
+const measureOf = (labels) => (labels === "hard" ? report.hardened : report.error);
 const labelOf = (labels) => (labels === "hard" ? "hardened label" : "label");
 const labelsOf = (labels) => (labels === "hard" ? "hardened labels" : "labels as they are");
 const aboveItsInterval = byId("above").textContent;

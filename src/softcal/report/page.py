@@ -8,14 +8,12 @@ import shlex
 from collections import defaultdict
 from datetime import UTC, datetime
 from functools import partial
-from importlib.resources import files
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import RANGE, ends, printable
-from softcal._io import written_whole
+from softcal._display import RANGE, ends, percent, printable
 from softcal._validation.days import day_of
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare_pairs
@@ -23,17 +21,19 @@ from softcal.inference.gaps import gap_intervals
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
 from softcal.plot import bin_choices
+from softcal.report.answers import answer_of, calibration_lines
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel, surest
-from softcal.report.costs import decision_panel
+from softcal.report.costs import decision_panel, sources
 from softcal.report.sample import recalibration_panel, table_panel
+from softcal.report.template import own_text, write_html
 from softcal.report.verdict import (
     TOLERANCE,
+    TOO_LARGE_TO_LEAVE_OPEN,
     Part,
     chance,
-    criterion,
     limit,
-    percent,
+    points,
     signed,
     signed_limit,
     verdict,
@@ -191,39 +191,44 @@ def write_page(
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     parts = _parts_off(segments, {"class": classes, "threshold": thresholds})
     models = _models(tables, level, tolerance, parts)
-    drawn_segments = [{"by": each["by"], "models": list(each["models"])} for each in segments]
-    _trends(segments, models)
-    panel: list[dict[str, Any]] = []
-    # A map of the predicted class's probability alone does not give probabilities of all classes.
-    top = tables.targets[0] == TOP
-    if sample is not None and not top:
-        panel = recalibration_panel(sample, tables.models, tables.bins, level)
-    fitted = []
-    if sample is None and not top:
-        fitted = table_panel({model.name: model.fine for model in models}, tables.bins, level)
-    said = _said(tables, models, segments, about, level, tolerance)
-    said["extremes"] = _extremes(models, sample)
-    said |= {
-        "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
-        "table_repairs": fitted,
-        "classes": classes, "class_reach": _reach([*classes, *thresholds]),
-        "most_classes": MOST_ROWS, "thresholds": thresholds,
-        "cumulative": _cumulative(tables, level) if thresholds else [],
-        "item_scores": _item_scores(tables, level),
-    }  # fmt: skip
-    said["decision"] = decision_panel(tables, level, sample)
-    drawn = _drawn(tables, models, drawn_segments, level)
-    drawn["decision"] = said["decision"]
-    said["sweep_above"] = any(
-        value > high for model in drawn["models"] for value, _, high, *_ in model["soft"]
-    )
+    error = "SMECE" if models[0].hardened else "ECE"
+    drawn = _drawn(tables, models, segments, level)
+    source = sources(tables, sample)
+    drawn["decision"] = source and decision_panel(source, tables.grid, level)
     drawn["classes"] = [
         {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
         for part in classes
     ]
-    page = _page(said, drawn)
-    with written_whole(path) as beside:
-        beside.write_text(page, encoding="utf-8", errors="backslashreplace")
+    _trends(segments, models, error)
+    said = _said(tables, models, segments, about, level, tolerance)
+    # A map of the predicted class's probability alone does not give probabilities of all classes.
+    if said["top"]:
+        repairs = []
+    elif sample is not None:
+        repairs = recalibration_panel(sample, tables.models, tables.bins, level, error)
+    else:
+        fine = {model.name: model.fine for model in models}
+        repairs = table_panel(fine, tables.bins, level, error)
+    commands = about.commands * (len(about.commands) == len(models)) or said["commands"] * len(
+        models
+    )
+    said |= {
+        "answers": [
+            answer_of(tables, model.verdict, parts[model.name], command, tolerance, error)
+            for model, command in zip(models, commands, strict=True)
+        ],
+        "lines": calibration_lines(source, level),
+        "extremes": _extremes(models, sample),
+        "repairs": repairs, "from_rows": sample is not None,
+        "classes": classes, "class_reach": _reach([*classes, *thresholds]),
+        "most_classes": MOST_ROWS, "thresholds": thresholds,
+        "cumulative": _cumulative(tables, level) if thresholds else [],
+        "item_scores": _item_scores(tables, level),
+        "sweep_above": any(
+            value > high for model in drawn["models"] for value, _, high, *_ in model["soft"]
+        ),
+    }  # fmt: skip
+    _write(path, said, drawn | {"error": error})
     return {model.name: model.verdict for model in models}
 
 
@@ -247,7 +252,9 @@ def _parts_off(
     for kind, start, models in named:
         for model in models:
             off = (row for row in model["rows"] if row["low"] > 0)
-            out[model["name"]] += [Part(kind, start + row["value"], row["low"]) for row in off]
+            out[model["name"]] += [
+                Part(kind, start + row["value"], row["low"], row["high"]) for row in off
+            ]
     return out
 
 
@@ -262,41 +269,36 @@ def _models(
         found = verdict(
             fine, hardened, tables.bins, level, tolerance=tolerance,
             top_label=tables.targets[0] == TOP, parts=parts[name],
+            measure="SMECE" if soft else "ECE",
         )  # fmt: skip
         mark = _MARKS[SHAPES[i % len(SHAPES)]]
         out.append(_Model(name, fine, hardened, found, COLORS[i % len(COLORS)], mark))
     return out
 
 
-def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
+def _write(path: Path, said: dict[str, Any], drawn: dict[str, Any]) -> None:
     """Fill the template with text, the data of the script, and the script itself."""
-    import jinja2
     from markupsafe import Markup
 
-    own = files("softcal.report")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
-    )
-    environment.filters |= {
-        "breakable": _breakable, "command": _command, "limit": limit, "signed": signed,
-        "signed_limit": signed_limit,
-    }  # fmt: skip
-    template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     decision = drawn["decision"]
     specs = charts([model["name"] for model in drawn["models"]], decision and decision["ends"])
-    return template.render(
-        **said,
-        saves_tables=drawn["tables"] is not None,
-        choices=drawn["choices"],
-        start=drawn["choices"].index(said["bins"]),
+    said |= {
+        "decision": decision,
+        "saves_tables": drawn["tables"] is not None,
+        "choices": drawn["choices"],
+        "start": drawn["choices"].index(said["bins"]),
         # Not escaped, because these are ours; `_in_script` keeps data from ending the script.
-        data=Markup(_in_script(drawn)),  # noqa: S704
-        charts=Markup(_in_script(specs)),  # noqa: S704
-        css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-        licenses=Markup((own / "vega_licenses.txt").read_text(encoding="utf-8")),  # noqa: S704
-        vega=Markup(vega_script().replace("</script", "<\\/script")),  # noqa: S704
-        script=Markup((own / "page.js").read_text(encoding="utf-8")),  # noqa: S704
-    )
+        "data": Markup(_in_script(drawn)),  # noqa: S704
+        "charts": Markup(_in_script(specs)),  # noqa: S704
+        "licenses": own_text("vega_licenses.txt"),
+        "vega": Markup(vega_script().replace("</script", "<\\/script")),  # noqa: S704
+        "script": own_text("page.js"),
+    }
+    filters = {
+        "breakable": _breakable, "command": _command, "limit": limit, "points": points,
+        "signed": signed, "signed_limit": signed_limit, "chance": chance,
+    }  # fmt: skip
+    write_html(path, "page", said, filters, drawn["error"])
 
 
 def _said(
@@ -313,38 +315,31 @@ def _said(
     top = tables.targets[0] == TOP
     pairs = _pairs(tables, level)
     columns = "--label-columns … --pred-columns …" if top else "--label … --pred …"
+    sums = models[0].fine.sums
     return {
-        "title": about.title,
-        "notes": about.notes,
+        "about": about,
         "top": top,
         "version": __version__,
         "n": tables.n,
-        "label": about.label,
-        "soft_labels": not all(model.fine.has_hard_labels for model in models),
-        "hardened_known": models[0].hardened is not None,
+        "votes": int(sums.votes.sum()),
+        "mean_label": float(sums.label.sum() / sums.weight.sum()),
+        "soft_labels": models[0].hardened is not None,
         "group": tables.about.group,
         "rater": tables.about.rater,
         "level": percent(level),
-        "criterion": criterion(level, tolerance),
-        "tolerance": f"{tolerance:.4g}",
-        "facts": _facts(tables, models),
+        "tolerance": tolerance,
+        "significance": 1 - level,
+        "leave_open": max(tolerance, TOO_LARGE_TO_LEAVE_OPEN),
         "hardened": _hardened(tables),
         "models": models,
-        "mean_predictions": [f"{model.fine.coarsen(1).mean_prob[0]:.4f}" for model in models],
-        "chances": [chance(model.verdict.pvalue) for model in models],
-        "hardened_errors": [
-            model.hardened and model.hardened.coarsen(tables.bins).smece for model in models
-        ],
         "above": ABOVE_ITS_INTERVAL,
         "bins": len(tables.bins),
+        "own_bins": tables.bins,
         "pairs": pairs,
-        "no_pairs": len(models) > 1 and not pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
         "commands": about.commands or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
-        "apply": about.apply,
-        "any_material": any(model.verdict.severity == "material" for model in models),
-        "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
+        "repeating": _repeating(models, segments),
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),
         "segment_reach": max((_reach(each["models"]) for each in segments), default=1),
         "segments_shown": _SEGMENTS_SHOWN,
@@ -354,18 +349,15 @@ def _said(
     }
 
 
-def _facts(tables: TableSet, models: list[_Model]) -> list[tuple[str, str]]:
-    """Return what the data are: rows, votes, the mean label, and whether labels are 0 or 1."""
-    sums = models[0].fine.sums
-    votes, mean = int(sums.votes.sum()), float(sums.label.sum() / sums.weight.sum())
-    hard = all(model.fine.has_hard_labels for model in models)
-    facts = [
-        ("rows", f"{tables.n:,}"),
-        ("votes", f"{votes:,}" if votes else ""),
-        ("mean label", f"{mean:.4f}"),
-        ("labels", "0 or 1 in every row" if hard else "probabilities"),
+def _repeating(models: list[_Model], segments: list[dict[str, Any]]) -> list[str]:
+    """Return the models that are off as a whole, and in no segment by more than that for sure."""
+    return [
+        model.name
+        for k, model in enumerate(models)
+        if segments
+        and model.verdict.state == "miscalibrated"
+        and all(row["against"] != "worse" for each in segments for row in each["models"][k]["rows"])
     ]
-    return [(term, text) for term, text in facts if text]
 
 
 def _extremes(models: list[_Model], sample: Sample | None) -> list[str]:
@@ -422,7 +414,7 @@ def _drawn(
             }
             for model in models
         ],
-        "segments": segments,
+        "segments": [{"by": each["by"], "models": each["models"]} for each in segments],
         "tables": None if whole is None else content(whole),
     }
 
@@ -513,11 +505,6 @@ _ITEM_SCORES = {
 }
 
 
-def _shown(value: object) -> object:
-    """Escape control characters in text; `Markup` is our own and stays as it is."""
-    return printable(value) if type(value) is str else value
-
-
 def _breakable(name: str) -> Markup:
     """Allow a name to break after _ - . and /."""
     from markupsafe import Markup, escape
@@ -573,9 +560,11 @@ def _segments(tables: TableSet, columns: Sequence[str], level: float) -> list[di
     intervals = sum(map(len, found.values())) * len(tables)
     wholes = {model: smece_interval(tables[model], level=level) for model in tables if found}
     together = 1 - (1 - level) / max(intervals, 1)
+    outer = _outer(tables, columns)
     return [
         {
             "by": column,
+            "inside": outer.get(column),
             "models": [
                 {"name": model, "rows": _segment_rows(segments, model, whole, together)}
                 for model, whole in wholes.items()
@@ -583,6 +572,23 @@ def _segments(tables: TableSet, columns: Sequence[str], level: float) -> list[di
         }
         for column, segments in found.items()
     ]
+
+
+def _outer(tables: TableSet, columns: Sequence[str]) -> dict[str, str]:
+    """Return the column that each nested one divides further: its values have one value of it."""
+    lists = {c: [cell[tables.by_names.index(c)] for cell in tables.axes.cell] for c in columns}
+    order = {column: (len(set(lists[column])), k) for k, column in enumerate(columns)}
+    out = {}
+    for inner, (size, _) in order.items():
+        around = [
+            other
+            for other in columns
+            if 1 < order[other][0] and order[other] < order[inner]
+            and len(set(zip(lists[inner], lists[other], strict=True))) == size
+        ]  # fmt: skip
+        if around:
+            out[inner] = min(around, key=order.__getitem__)
+    return out
 
 
 _FEWEST_IN_ORDER = 3
@@ -626,7 +632,7 @@ def in_order(values: Sequence[str]) -> dict[str, float]:
     return dict(zip(order, places.tolist(), strict=True))
 
 
-def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
+def _trends(segments: list[dict[str, Any]], models: list[_Model], error: str) -> None:
     """Add the points of a chart over the segments to each column whose values have an order."""
     for each in segments:
         order = in_order([row["value"] for row in each["models"][0]["rows"]])
@@ -636,7 +642,8 @@ def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
             {
                 "name": model.name, "color": model.color, "mark": model.mark,
                 "points": _trend_points(
-                    part["rows"], order, highest, nearest * ((k + 1) / (len(models) + 1) - 0.5)
+                    part["rows"], order, highest, nearest * ((k + 1) / (len(models) + 1) - 0.5),
+                    error,
                 ),
             }
             for k, (model, part) in enumerate(zip(models, each["models"], strict=True))
@@ -656,7 +663,7 @@ def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def _trend_points(
-    rows: list[dict[str, Any]], order: dict[str, float], highest: float, shift: float
+    rows: list[dict[str, Any]], order: dict[str, float], highest: float, shift: float, error: str
 ) -> list[dict[str, Any]]:
     """Return the segments in order as points of a chart of 360 by 100."""
     found = {row["value"]: row for row in rows}
@@ -664,7 +671,7 @@ def _trend_points(
         {
             "x": x + shift,
             **{name: 100 - 100 * found[value][name] / highest for name in ("smece", "low", "high")},
-            "text": f"{value}: SMECE {found[value]['smece']:.3f}, {limit(found[value]['low'])} to "
+            "text": f"{value}: {error} {found[value]['smece']:.3f}, {limit(found[value]['low'])} to "
             f"{limit(found[value]['high'])}, {found[value]['n']:,} rows",
         }
         for value, x in order.items()
