@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,49 +12,38 @@ from softcal.table.tableset import LABEL
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
-    from softcal.bins import Bins
-    from softcal.scanning.sample import Sample
+    from softcal.scanning.sample import Basis, Sample
     from softcal.table.tableset import TableSet
 
 _FIRST_SHOWN = 0.05
 
 
-class Sources(NamedTuple):
-    """What decisions and calibration lines are computed from, as arguments for each model."""
+def basis_of(tables: TableSet, sample: Sample | None) -> Basis | None:
+    """Return the rows of each model, with their groups, or its tables.
 
-    of_decisions: dict[str, dict[str, Any]]  # empty for many classes
-    of_lines: dict[str, dict[str, Any]]
-    text: str
-
-
-def sources(tables: TableSet, sample: Sample | None) -> Sources | None:
-    """Return the rows or tables of each model.
-
-    Return None for one row, which has no interval, and for tables with groups, which lack the sums
-    that the intervals need, unless the sample has the rows of these tables.
+    Return None for one row, which has no interval, and for groups without rows, because tables lack
+    the sums that the intervals need.
     """
-    found = basis(tables, sample)
-    if tables.n < 2 or (tables.about.group is not None and found.name != "rows"):
-        return None
-    fine = tables.coarsen(tables.grid)
-    lines: dict[str, dict[str, Any]] = {model: {"y_true": fine[model]} for model in fine}
-    if sample is not None and tables.about.group is not None:
-        lines = {
-            m: data | {"groups": sample.rows(m, MOST_ROWS)[1]} for m, data in found.models.items()
-        }
-    of_decisions = found.models if tables.about.group is None else lines
-    return Sources(of_decisions if tables.targets == (LABEL,) else {}, lines, found.text)
+    found = basis(tables, sample if tables.targets == (LABEL,) else None)
+    if tables.about.group is not None and sample is not None and found.name == "rows":
+        groups = {model: sample.rows(model, MOST_ROWS)[1] for model in tables}
+        with_groups = {m: data | {"groups": groups[m]} for m, data in found.models.items()}
+        return found._replace(models=with_groups)
+    return None if tables.n < 2 or tables.about.group is not None else found
 
 
-def decision_panel(source: Sources, grid: Bins, level: float) -> dict[str, Any] | None:
-    """Return net benefit and its sentences at every percent that is an edge of the grid."""
+def decision_panel(source: Basis, tables: TableSet, level: float) -> dict[str, Any] | None:
+    """Return net benefit and its sentences at every percent that is an edge of the grid.
+
+    Return None for many classes.
+    """
     percents = np.arange(1, 100) / 100
-    at = percents[np.isin(percents, grid.edges)]
-    if not source.of_decisions or at.size < 2:
+    at = percents[np.isin(percents, tables.grid.edges)]
+    if tables.targets != (LABEL,) or at.size < 2:
         return None
     found = {
         model: net_benefit(**data, thresholds=at, level=level)
-        for model, data in source.of_decisions.items()
+        for model, data in source.models.items()
     }
     everyone = next(iter(found.values())).treat_all
     top = max(0.01, *(float(max(each.value.max(), everyone.max())) for each in found.values()))

@@ -21,10 +21,10 @@ from softcal.inference.gaps import gap_intervals
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
 from softcal.plot import bin_choices
-from softcal.report.answers import answer_of, calibration_lines
+from softcal.report.answers import line_of, next_command, worst_part
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
-from softcal.report.classes import MOST_ROWS, class_panel, surest
-from softcal.report.costs import decision_panel, sources
+from softcal.report.classes import MOST_ROWS, class_panel, part_row, surest
+from softcal.report.costs import basis_of, decision_panel
 from softcal.report.sample import recalibration_panel, table_panel
 from softcal.report.template import own_text, write_html
 from softcal.report.verdict import (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from softcal._validation.inputs import FloatArray
+    from softcal.inference.comparison import Comparison
     from softcal.inference.ordinal import ItemMetric
     from softcal.inference.smece import Interval
     from softcal.report.verdict import Verdict
@@ -193,13 +194,13 @@ def write_page(
     models = _models(tables, level, tolerance, parts)
     error = "SMECE" if models[0].hardened else "ECE"
     drawn = _drawn(tables, models, segments, level)
-    source = sources(tables, sample)
-    drawn["decision"] = source and decision_panel(source, tables.grid, level)
+    source = basis_of(tables, sample)
+    drawn["decision"] = source and decision_panel(source, tables, level)
     drawn["classes"] = [
         {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
         for part in classes
     ]
-    _trends(segments, models, error)
+    _trends(segments)
     said = _said(tables, models, segments, about, level, tolerance)
     # A map of the predicted class's probability alone does not give probabilities of all classes.
     if said["top"]:
@@ -209,15 +210,17 @@ def write_page(
     else:
         fine = {model.name: model.fine for model in models}
         repairs = table_panel(fine, tables.bins, level, error)
-    commands = about.commands * (len(about.commands) == len(models)) or said["commands"] * len(
-        models
-    )
+    own = len(about.commands) == len(models)
+    commands = about.commands if own else said["commands"] * len(models)
     said |= {
         "answers": [
-            answer_of(tables, model.verdict, parts[model.name], command, tolerance, error)
+            {
+                "part": worst_part(found := model.verdict, off := parts[model.name]),
+                "command": next_command(tables, found, off, command, tolerance),
+                "line": source and line_of(tables, source, model.name, level),
+            }
             for model, command in zip(models, commands, strict=True)
         ],
-        "lines": calibration_lines(source, level),
         "extremes": _extremes(models, sample),
         "repairs": repairs, "from_rows": sample is not None,
         "classes": classes, "class_reach": _reach([*classes, *thresholds]),
@@ -246,15 +249,17 @@ def _parts_off(
     segments: list[dict[str, Any]], panels: dict[str, list[dict[str, Any]]]
 ) -> dict[str, list[Part]]:
     """Return the segments, classes, and thresholds of each model whose intervals exclude 0."""
-    named = [("segment", f"{each['by']} = ", each["models"]) for each in segments]
+    named = [("segment", each["by"], each["models"]) for each in segments]
     named += [(kind, "", panel) for kind, panel in panels.items()]
     out: dict[str, list[Part]] = defaultdict(list)
-    for kind, start, models in named:
+    for kind, column, models in named:
         for model in models:
-            off = (row for row in model["rows"] if row["low"] > 0)
             out[model["name"]] += [
-                Part(kind, start + row["value"], row["low"], row["high"]) for row in off
-            ]
+                Part(kind, f"{column} = {row['value']}" if column else row["value"], row["low"],
+                     row["high"], column)
+                for row in model["rows"]
+                if row["low"] > 0
+            ]  # fmt: skip
     return out
 
 
@@ -286,7 +291,7 @@ def _write(path: Path, said: dict[str, Any], drawn: dict[str, Any]) -> None:
         "decision": decision,
         "saves_tables": drawn["tables"] is not None,
         "choices": drawn["choices"],
-        "start": drawn["choices"].index(said["bins"]),
+        "start": drawn["choices"].index(len(said["tables"].bins)),
         # Not escaped, because these are ours; `_in_script` keeps data from ending the script.
         "data": Markup(_in_script(drawn)),  # noqa: S704
         "charts": Markup(_in_script(specs)),  # noqa: S704
@@ -296,7 +301,7 @@ def _write(path: Path, said: dict[str, Any], drawn: dict[str, Any]) -> None:
     }
     filters = {
         "breakable": _breakable, "command": _command, "limit": limit, "points": points,
-        "signed": signed, "signed_limit": signed_limit, "chance": chance,
+        "signed": signed, "signed_limit": signed_limit, "chance": chance, "listed": _listed,
     }  # fmt: skip
     write_html(path, "page", said, filters, drawn["error"])
 
@@ -315,28 +320,21 @@ def _said(
     top = tables.targets[0] == TOP
     pairs = _pairs(tables, level)
     columns = "--label-columns … --pred-columns …" if top else "--label … --pred …"
-    sums = models[0].fine.sums
     return {
         "about": about,
+        "tables": tables,
         "top": top,
         "version": __version__,
-        "n": tables.n,
-        "votes": int(sums.votes.sum()),
-        "mean_label": float(sums.label.sum() / sums.weight.sum()),
-        "soft_labels": models[0].hardened is not None,
-        "group": tables.about.group,
-        "rater": tables.about.rater,
+        "today": datetime.now(UTC).strftime("%Y-%m-%d"),
         "level": percent(level),
-        "tolerance": tolerance,
         "significance": 1 - level,
+        "tolerance": tolerance,
         "leave_open": max(tolerance, TOO_LARGE_TO_LEAVE_OPEN),
         "hardened": _hardened(tables),
         "models": models,
         "above": ABOVE_ITS_INTERVAL,
-        "bins": len(tables.bins),
-        "own_bins": tables.bins,
         "pairs": pairs,
-        "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
+        "pair_reach": max((max(abs(c.low), abs(c.high)) for c, _ in pairs), default=1) or 1,
         "commands": about.commands or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
         "segments": segments,
         "repeating": _repeating(models, segments),
@@ -345,7 +343,6 @@ def _said(
         "segments_shown": _SEGMENTS_SHOWN,
         "bins_shown": _BINS_SHOWN,
         "bin_reach": _bin_reach(models),
-        "how": _how(tables, about),
     }
 
 
@@ -434,7 +431,8 @@ def _errors(rel: Reliability, level: float) -> list[Any]:
 
 
 def _six_digits(row: dict[str, Any]) -> list[str | float]:
-    return [x if isinstance(x, str) else float(f"{x:.6g}") for x in row.values()]
+    shown = (value for name, value in row.items() if name != "n")
+    return [x if isinstance(x, str) else float(f"{x:.6g}") for x in shown]
 
 
 def _short(rel: Reliability, *columns: FloatArray) -> list[list[float]]:
@@ -527,24 +525,10 @@ def _in_script(data: Any) -> str:
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
+def _pairs(tables: TableSet, level: float) -> list[tuple[Comparison, float]]:
     if not tables.has_pairs:
         return []
-    joints = [tables.pair(a, b) for a, b in combinations(tables.models, 2)]
-    out = []
-    for c, pvalue in compare_pairs(joints, level):
-        a, b = c.a, c.b
-        better, worse = (a, b) if c.difference < 0 else (b, a)
-        text = f"{better} is better calibrated than {worse}: the difference is significant."
-        if pvalue >= 1 - level:
-            text = f"These data do not show whether {a} or {b} is better calibrated."
-        out.append(
-            {
-                "a": a, "b": b, "difference": c.difference, "low": c.low, "high": c.high,
-                "chance": chance(pvalue), "text": text,
-            }
-        )  # fmt: skip
-    return out
+    return compare_pairs([tables.pair(a, b) for a, b in combinations(tables.models, 2)], level)
 
 
 def _segments(tables: TableSet, columns: Sequence[str], level: float) -> list[dict[str, Any]]:
@@ -583,7 +567,7 @@ def _outer(tables: TableSet, columns: Sequence[str]) -> dict[str, str]:
         around = [
             other
             for other in columns
-            if 1 < order[other][0] and order[other] < order[inner]
+            if order[other][0] > 1 and order[other] < order[inner]
             and len(set(zip(lists[inner], lists[other], strict=True))) == size
         ]  # fmt: skip
         if around:
@@ -632,24 +616,12 @@ def in_order(values: Sequence[str]) -> dict[str, float]:
     return dict(zip(order, places.tolist(), strict=True))
 
 
-def _trends(segments: list[dict[str, Any]], models: list[_Model], error: str) -> None:
-    """Add the points of a chart over the segments to each column whose values have an order."""
+def _trends(segments: list[dict[str, Any]]) -> None:
+    """Add the places of segments on a chart to each column whose values have an order."""
     for each in segments:
         order = in_order([row["value"] for row in each["models"][0]["rows"]])
-        highest = _reach(each["models"])
-        nearest = np.diff([*order.values()]).min(initial=360)  # models are side by side
-        each["trend"] = order and [
-            {
-                "name": model.name, "color": model.color, "mark": model.mark,
-                "points": _trend_points(
-                    part["rows"], order, highest, nearest * ((k + 1) / (len(models) + 1) - 0.5),
-                    error,
-                ),
-            }
-            for k, (model, part) in enumerate(zip(models, each["models"], strict=True))
-        ]  # fmt: skip
-        each["ticks"] = _ticks(order)
-        each["highest"] = highest
+        nearest = np.diff([*order.values()]).min(initial=360)
+        each |= {"order": order, "nearest": float(nearest), "ticks": _ticks(order)}
 
 
 def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
@@ -662,87 +634,22 @@ def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
     return ticks
 
 
-def _trend_points(
-    rows: list[dict[str, Any]], order: dict[str, float], highest: float, shift: float, error: str
-) -> list[dict[str, Any]]:
-    """Return the segments in order as points of a chart of 360 by 100."""
-    found = {row["value"]: row for row in rows}
-    return [
-        {
-            "x": x + shift,
-            **{name: 100 - 100 * found[value][name] / highest for name in ("smece", "low", "high")},
-            "text": f"{value}: {error} {found[value]['smece']:.3f}, {limit(found[value]['low'])} to "
-            f"{limit(found[value]['high'])}, {found[value]['n']:,} rows",
-        }
-        for value, x in order.items()
-    ]
-
-
 def _segment_rows(
     segments: dict[str, TableSet], model: str, whole: Interval, level: float
 ) -> list[dict[str, Any]]:
     """Return the segments of one column and model by the SMECE that is sure, largest first."""
-    rows: list[dict[str, Any]] = []
-    for value, segment in segments.items():
-        rel = segment[model]
-        found = smece_interval(rel, level=level)
-        against = "unclear"
-        if found.low > whole.high:
-            against = "worse"
-        elif found.high < whole.low:
-            against = "better"
-        rows.append(
-            {
-                "value": value, "n": rel.n, "smece": rel.smece, "debiased": found.debiased,
-                "low": found.low, "high": found.high, "bias": rel.bias, "against": against,
-            }
-        )  # fmt: skip
+    rows = [part_row(value, segment[model], level) for value, segment in segments.items()]
+    for row in rows:
+        row["against"] = "unclear"
+        if row["low"] > whole.high:
+            row["against"] = "worse"
+        elif row["high"] < whole.low:
+            row["against"] = "better"
     return sorted(rows, key=surest)
 
 
-def _listed(names: Sequence[str]) -> str | None:
+def _listed(names: Sequence[str]) -> str:
     """Return the names of classes as text; only the first and last if there are many."""
     first, left_out, last = ends(list(names))
     between = [f"{left_out:,} more"] if left_out else []
-    return ", ".join([*first, *between, *last]) or None
-
-
-def _raters(tables: TableSet) -> str | None:
-    if tables.about.rater is None:
-        return None
-    return f"{len(tables.axes.owner):,}, by {tables.about.rater}"
-
-
-def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
-    from softcal import __version__
-
-    bins, grid = tables.bins, tables.grid
-    weightless, dropped = tables.about.rows_without_weight, tables.about.rows_dropped
-    width = "of equal width" if bins.is_uniform else "of unequal width"
-    how: list[tuple[str, Any]] = [
-        ("source", about.source),
-        ("date", tables.about.date),
-        ("rows", f"{tables.n:,}" + (f"; {weightless:,} more with weight 0" if weightless else "")),
-        ("dropped rows", dropped and f"{dropped:,}, left out on purpose"),
-        ("label", about.label),
-        ("ordered classes" if tables.ordered else "classes", _listed(tables.classes)),
-        (
-            "probability of the predicted class" if tables.targets[0] == TOP else "predictions",
-            ", ".join(tables.models),
-        ),
-        ("segments", ", ".join(tables.by_names) or None),
-        ("groups", tables.about.group),
-        ("raters", _raters(tables)),
-        ("weights", tables.about.weight or "none: all rows have equal weight"),
-        (
-            "votes",
-            "counted in the labels"
-            if tables.about.votes == tables.about.label
-            else tables.about.votes or "not given",
-        ),
-        ("bins", f"{len(bins)} {width} on [0, 1]; the last one includes 1"),
-        ("fine grid", f"{len(grid)} bins, which are merged into the bins shown"),
-        ("softcal", __version__),
-        ("created on", datetime.now(UTC).strftime("%Y-%m-%d")),
-    ]
-    return [(term, text) for term, text in how if text]
+    return ", ".join([*first, *between, *last])

@@ -67,6 +67,7 @@ class Part(NamedTuple):
     name: str
     low: float
     high: float
+    column: str = ""  # of a segment
 
 
 class Verdict(NamedTuple):
@@ -124,9 +125,9 @@ def verdict(
     elif undecided:
         headline = "undecided"
         sentences = [
-            f"The interval is too wide for a verdict: {size}, with {counted(soft.n, 'row')}. It includes "
-            f"both a calibrated model and one that is {100 * interval.high:.0f} percentage points "
-            "off."
+            f"The interval is too wide for a verdict: {size}, with {counted(soft.n, 'row')}. It "
+            f"includes both a calibrated model and one that is {100 * interval.high:.0f} "
+            "percentage points off."
         ]
     elif state == "undetected":
         headline = "no miscalibration detected"
