@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from softcal.exceptions import InputError
 from softcal.inference.summary import calibration_summary
+from softcal.planning.forecast import FEWEST_ITEMS
 from softcal.table.tableset import TOP
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def next_command(
     if found.state == "in part":
         columns = [word for name in dict.fromkeys(segments) for word in ("--by", name)]
         return f"{start} {shlex.join(columns)}".replace("recalibrate", "audit", 1)
-    if found.interval.high <= tolerance or not tolerance or about.weight is not None:
+    certain = found.interval.high <= tolerance
+    if certain or not tolerance or about.weight is not None or tables.n < FEWEST_ITEMS:
         return ""
     return f"{start} --half-width {tolerance:.4g}".replace("recalibrate", "plan", 1)
 

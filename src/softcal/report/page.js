@@ -64,7 +64,7 @@ function recompute() {
     (choice.labels === "hard" ? `${report.hardened}.` : "labels as they are.");
   for (const place of document.querySelectorAll(".measure")) place.textContent = measureOf(choice.labels);
   for (const place of document.querySelectorAll(".label-kind")) place.textContent = labelOf(choice.labels);
-  byId("above").textContent = aboveItsInterval.replace("SMECE", measureOf(choice.labels));
+  byId("above").textContent = aboveItsInterval.replaceAll("SMECE", measureOf(choice.labels));
   byId("bins").setAttribute("aria-valuetext", `${choice.bins} bins`);
   let rows = [], above = false;
   report.models.forEach((model, i) => {
