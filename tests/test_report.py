@@ -29,6 +29,7 @@ from softcal.inference.smece import ABOVE_ITS_INTERVAL
 from softcal.report.charts import charts, vega_script
 from softcal.report.page import MAX_SEGMENTS, in_order
 from softcal.report.verdict import verdict
+from softcal.report.watch import write_watch_page
 from softcal.scanning.sample import Sample
 
 HOSTILE = "<script>alert(1)</script>\"'&"
@@ -574,6 +575,16 @@ def test_decision_panel_has_the_numbers_of_net_benefit(tmp_path: Path) -> None:
     assert model["shown"] == expected
     assert model["cost"] == [f"{cost:.4f}" for cost in found.cost]
     assert model["value"] == pytest.approx(found.value, abs=1e-6)
+
+
+@pytest.mark.parametrize(("lowest", "start"), [(0.0, 0.06), (0.3, 0.34), (0.96, 0.97), (1.0, 0.05)])
+def test_first_threshold_has_rows_below_it(lowest: float, start: float, tmp_path: Path) -> None:
+    p = np.linspace(lowest, 1, 1001)
+    panel = data_in(written(tmp_path, p, {"m": p}))["decision"]
+    at = panel["thresholds"][panel["start"]]
+    assert at == start
+    if start != 0.05:  # at 5% there are none
+        assert np.mean(p < at) >= 0.05 > np.mean(p < at - 0.01)
 
 
 def test_decision_chart_cuts_lines_and_never_values(tmp_path: Path) -> None:
@@ -1526,3 +1537,54 @@ def test_vega_script_is_regenerated_without_a_cache(
 def no_home(_: Path) -> Path:
     message = "Could not determine home directory."
     raise RuntimeError(message)
+
+
+def watched(path: Path, *, rows: int, dates: list[Any], drift: float = 0.3) -> tuple[str, Any]:
+    """Return the page of a watch whose model is off in the second half, and the last state."""
+    rng, watch, states = np.random.default_rng(0), sc.Watch(), []
+    for k, date in enumerate(dates):
+        p = rng.uniform(0.4, 0.9, rows)
+        y = rng.random(rows) < p - drift * (k >= len(dates) / 2)
+        states.append(watch.update(sc.reliability(y, p), date=date))
+    write_watch_page(path / "watch.html", states, tolerance=0.02, level=0.95)
+    return (path / "watch.html").read_text(encoding="utf-8"), states
+
+
+def lines_of(page: str) -> list[list[str]]:
+    """Return the cells of the table of updates, newest first."""
+    found = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page, re.DOTALL)
+    return [[date, *re.findall(r"<td[^>]*>(.*?)</td>", cells)] for date, cells in found]
+
+
+def test_watch_page_lists_weeks_if_days_have_few_rows(tmp_path: Path) -> None:
+    days = pd.date_range("2026-03-04", periods=60).strftime("%Y-%m-%d").tolist()
+    for rows, weekly in ((29, True), (30, False)):
+        page, states = watched(tmp_path, rows=rows, dates=days)
+        lines = lines_of(page)
+        shown = [line[0] for line in lines]
+        mondays = sorted({str(pd.Timestamp(day).to_period("W").start_time.date()) for day in days})
+        assert shown == (mondays if weekly else days)[::-1]
+        assert sum(int(line[1]) for line in lines) == 60 * rows
+        assert ("SMECE<br>new rows" in page) == (not weekly)
+        assert ("46 earlier updates" in page) == (not weekly)
+        # A line of a week is the state at its end.
+        for line in lines if weekly else []:
+            end = str((pd.Timestamp(line[0]) + pd.Timedelta("7D")).date())
+            state = [each for each in states if each.date < end][-1]
+            assert line[2] == f"{state.worst.smece:.4f}"
+            assert line[4] == f"{state.evidence:.3g}"
+    numbered, _ = watched(tmp_path, rows=5, dates=list(range(20)))
+    assert [line[0] for line in lines_of(numbered)] == [str(k) for k in range(19, -1, -1)]
+
+
+def test_watch_page_shows_the_error_since_the_change(tmp_path: Path) -> None:
+    days = pd.date_range("2026-03-04", periods=40).strftime("%Y-%m-%d").tolist()
+    page, states = watched(tmp_path, rows=50, dates=days)
+    last = states[-1]
+    assert last.alarm
+    assert last.since >= days[18]
+    text = re.sub("</d[dt]>", " ", page)
+    assert f"error since {last.since} " in text_of(text)
+    assert f"mean gap since then +{last.worst.gap_since:.3f} " in text_of(text)
+    calm, _ = watched(tmp_path, rows=50, dates=days, drift=0.0)
+    assert "error since" not in calm

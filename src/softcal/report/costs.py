@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from softcal.scanning.sample import Basis, Sample
     from softcal.table.tableset import TableSet
 
-_FIRST_SHOWN = 0.05
+_FIRST_SHOWN = 0.05  # or the next threshold above it with this share of the rows below it:
+_SHARE = 0.05
 
 
 def basis_of(tables: TableSet, sample: Sample | None) -> Basis | None:
@@ -45,14 +46,16 @@ def decision_panel(source: Basis, tables: TableSet, level: float) -> dict[str, A
         model: net_benefit(**data, thresholds=at, level=level)
         for model, data in source.models.items()
     }
-    everyone = next(iter(found.values())).treat_all
+    first = next(iter(found.values()))
+    everyone = first.treat_all
+    start = np.flatnonzero((at > _FIRST_SHOWN - 1e-9) & (first.rows_below >= _SHARE * tables.n))
     top = max(0.01, *(float(max(each.value.max(), everyone.max())) for each in found.values()))
     # Net benefit falls without limit, so the chart cuts lines off below a part of their height.
     drawn = np.concatenate([everyone, *(each.low for each in found.values())])
     return {
         "source": source.text,
         "thresholds": at.tolist(),
-        "start": int(np.abs(at - _FIRST_SHOWN).argmin()),
+        "start": int(start[0] if start.size else np.abs(at - _FIRST_SHOWN).argmin()),
         "ends": [
             max(-0.25 * top, min(float(drawn.min()), 0.0)),
             max(top, *(float(each.high.max()) for each in found.values())),
