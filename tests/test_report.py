@@ -1048,6 +1048,11 @@ def test_report_intervals_account_for_groups(tmp_path: Path) -> None:
     assert f"{pair.low:+.4f} to {pair.high:+.4f}".replace("-", "\N{MINUS SIGN}") in page
     preview = sc.calibrators.repair_preview(y, p, n_votes=m, groups=nodules["patient"])
     assert f'<td class="wide">{preview.after[2].brier:.5f}</td>' in page
+    at = np.array(data["decision"]["thresholds"])
+    benefit = sc.net_benefit(y, p, at, groups=nodules["patient"])
+    shown = [text for _, text in data["decision"]["models"][0]["shown"]]
+    assert shown == [f"{a:.4f} to {b:.4f}" for a, b in zip(benefit.low, benefit.high, strict=True)]
+    assert not np.allclose(benefit.low, sc.net_benefit(y, p, at).low, atol=1e-4)
     few = written(tmp_path, y, {"forest": p}, groups=np.arange(y.size) % 4)
     assert "What recalibration would do</h2>" not in few  # fewer groups than folds
 
