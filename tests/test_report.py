@@ -474,12 +474,14 @@ def test_nested_columns_are_folded_under_their_parent(
     by = {"site": site, "region": site % 2, "age": rng.integers(0, 3, 1200), "same": site * 0}
     page = written(tmp_path, p**2, {"m": p}, by=by)
     titles = re.findall(r'<h2 id="segments-title-\d">By <span class="name">(\w+)</span></h2>', page)
-    assert titles == ["region", "age", "same"]
+    assert sorted(titles) == ["age", "region", "same"]
     inner = re.findall(r'<details class="inner"><summary>(.*?)</summary>', page)
     assert [text_of(each) for each in inner] == [
         "By site, 6 values: each occurs with one value of region"
     ]
-    region = page.partition('id="segments-title-1"')[2].partition('id="segments-title-2"')[0]
+    region = page.partition('By <span class="name">region</span></h2>')[2].partition("</section>")[
+        0
+    ]
     assert '<details class="inner">' in region
     assert [each["by"] for each in data_in(page)["segments"]] == list(by)
 
@@ -773,6 +775,25 @@ def test_segments_are_ordered_by_the_error_that_is_sure(
     assert rows[3]["low"] == 0
     by_value = {row["value"]: row for row in rows}
     assert by_value["few"]["debiased"] > by_value["many"]["debiased"] > by_value["few"]["low"]
+
+
+def test_columns_are_ordered_by_the_error_that_is_sure(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.uniform(0.4, 0.6, 3000)
+    by: dict[str, Any] = {
+        "none": rng.integers(0, 2, 3000),
+        "some": np.arange(3000) % 3,
+        "most": p > 0.5,
+    }
+    y = p - 0.1 * (by["some"] == 1) - 0.3 * by["most"]
+    page = written(tmp_path, y, {"m": p}, by=by)
+    titles = re.findall(r'<h2 id="segments-title-\d">By <span class="name">(\w+)</span></h2>', page)
+    sure = {
+        each["by"]: max(row["low"] for row in each["models"][0]["rows"])
+        for each in data_in(page)["segments"]
+    }
+    assert titles == sorted(sure, key=sure.__getitem__, reverse=True) == ["most", "some", "none"]
 
 
 def test_comparison_with_all_rows_has_no_column_if_all_are_unclear(

@@ -172,7 +172,7 @@ def write_page(
     """Write the report on a set of tables, and return the verdict of each model.
 
     `by` names the columns of segments to show, by default all. Recalibration is evaluated on the
-    sample of the rows, and omitted without a sample.
+    sample of the rows; without a sample, a map is fitted to the tables.
     """
     refuse_impossible(path, len(tables.models))
     if not 0 <= tolerance < 1:  # also refuses NaN
@@ -192,7 +192,7 @@ def write_page(
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     parts = _parts_off(segments, {"class": classes, "threshold": thresholds})
     models = _models(tables, level, tolerance, parts)
-    error = "SMECE" if models[0].hardened else "ECE"
+    error = "ECE" if models[0].hardened is None else "SMECE"
     drawn = _drawn(tables, models, segments, level)
     source = basis_of(tables, sample)
     drawn["decision"] = source and decision_panel(source, tables, level)
@@ -617,11 +617,12 @@ def in_order(values: Sequence[str]) -> dict[str, float]:
 
 
 def _trends(segments: list[dict[str, Any]]) -> None:
-    """Add the places of segments on a chart to each column whose values have an order."""
+    """Add the largest error that is sure, and the places of ordered segments on a chart."""
     for each in segments:
         order = in_order([row["value"] for row in each["models"][0]["rows"]])
         nearest = np.diff([*order.values()]).min(initial=360)
         each |= {"order": order, "nearest": float(nearest), "ticks": _ticks(order)}
+        each["sure"] = max(row["low"] for part in each["models"] for row in part["rows"])
 
 
 def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
