@@ -542,7 +542,8 @@ def _write_title(figure: Figure, title: str | None, points: float) -> None:
 
 
 def _wrapped(text: str, widest: int) -> str:
-    return "\n".join(textwrap.wrap(text, widest, drop_whitespace=False))
+    lines = (textwrap.wrap(line, widest, drop_whitespace=False) for line in text.split("\n"))
+    return "\n".join(line for parts in lines for line in parts)
 
 
 def _write_sides(ax: Axes, start: str) -> None:
@@ -798,11 +799,21 @@ def draw_reliability(
         ax = _diagram_axes(Figure, size, below=True, title=title)
         draw(ax, "", named=True)
         return cast("Figure", ax.figure)
+    return _draw_diagrams(parts, draw, size, title)
+
+
+def _draw_diagrams(
+    parts: Mapping[str, Mapping[str, Reliability]],
+    draw: Callable[..., None],
+    size: Size | None,
+    title: str | None,
+) -> Figure:
+    """Draw a diagram of each part in a panel of its own, all on the same scale."""
     columns = _columns(len(parts), size)
     figure, panels, _ = _panels(size, 6.4, _mosaic(len(parts), columns))
-    figure.set_layout_engine("compressed")
     for ax, part in zip(panels, parts, strict=True):
         ax.grid(visible=False)
+        ax.set_anchor("W")
         draw(ax, part, named=False)
         _write_sides(ax, "")
         lines = ax.lines[1:]  # without the diagonal
@@ -814,7 +825,8 @@ def draw_reliability(
         ax.set(xlim=(min(low), max(high)), ylim=(min(low), max(high)))
     _label_outer(panels, columns, "mean prediction", "mean label")
     _write_figure_legend(figure, title)
-    if size != "talk":
+    if size != "talk":  # whose height is fixed
+        figure.set_layout_engine("compressed")
         _fit_height(figure)
     return figure
 
@@ -822,16 +834,19 @@ def draw_reliability(
 def _name_panel(ax: Axes, part: str, columns: int, labels: Sequence[str] = ()) -> None:
     """Write the name of a panel above it, and SMECE of each model from its label."""
     width = 72 * cast("Figure", ax.figure).get_figwidth() / columns - 24  # points
-    points = min(0.8 * _points(ax), width / 15)
+    points = min(0.8 * _points(ax), width / 16)
     name = _wrapped(_legend_name(part), int(width / (0.62 * points)))
     if not labels:
         ax.set_title(name, loc="left", fontsize=points, weight="bold")
         return
+    # An empty title keeps the room above, because the width of a legend would shrink the panel.
+    lines = len(labels) + name.count("\n")
+    ax.set_title("\n" * lines + " ", loc="left", fontsize=points, linespacing=1.3)
     legend_above(
         ax, handles=ax.lines[1:], labels=[each.removeprefix("SMECE ") for each in labels], ncols=1,
         fontsize=points, alignment="left", handlelength=1.5, handletextpad=0.4, labelspacing=0.2,
         title=name, title_fontproperties={"size": points, "weight": "bold"},
-    )  # fmt: skip
+    ).set_in_layout(False)  # fmt: skip
 
 
 def _label_outer(panels: Sequence[Axes], columns: int, x: str, y: str) -> None:

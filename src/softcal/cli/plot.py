@@ -57,13 +57,6 @@ class _Looks(TypedDict):
     title: str | None
 
 
-class _Parts(TypedDict):
-    """Arguments that split a figure into segments or thresholds."""
-
-    by: str | None
-    ordered: bool
-
-
 @describes(without=("by_rater", *BOUNDS))
 def plot(
     data: RowsOrTables,
@@ -134,20 +127,19 @@ def plot(
     )  # fmt: skip
     how = how._replace(by=None if by is None else [by], ordered=ordered)
     looks = _Looks(size=size.value, title=title)
-    parts = _Parts(by=by, ordered=ordered)
     if kind is Kind.TREND:
         days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
         figure = _trend(days, how, 0.02 if tolerance is None else tolerance, level, looks)
     elif kind is Kind.DECISION:
-        figure = _decision(data, how, threshold or [], level, parts, looks)
+        figure = _decision(data, how, threshold or [], level, looks)
     else:
         tables = load_tables(data, how, bins=bins)
         _refuse_bounds(tables)
         if kind is Kind.BINS:
-            figure = draw_bins(tables, level=level, **parts, **looks)
+            figure = draw_bins(tables, by=by, ordered=ordered, level=level, **looks)
         else:
             draw = draw_gaps if kind is Kind.GAPS else draw_reliability
-            figure = draw(tables, logit=logit, level=level, **parts, **looks)
+            figure = draw(tables, by=by, ordered=ordered, logit=logit, level=level, **looks)
     save_figure(figure, output)
     width, height = figure.get_size_inches()
     saved = f"Saved {output}: {width:.3g} by {height:.3g} inches."
@@ -157,7 +149,7 @@ def plot(
 _DRAWN_BY_BIN = (Kind.RELIABILITY, Kind.GAPS)
 _KINDS = {
     "--threshold": (Kind.DECISION,), "--logit": _DRAWN_BY_BIN,
-    "--ordered": (*_DRAWN_BY_BIN, Kind.DECISION, Kind.BINS),
+    "--ordered": (*_DRAWN_BY_BIN, Kind.BINS),
     "--bins": (*_DRAWN_BY_BIN, Kind.TREND, Kind.BINS),
 }  # fmt: skip
 
@@ -194,12 +186,7 @@ def _trend(
 
 
 def _decision(
-    data: list[str],
-    how: Described,
-    marked: list[float],
-    level: float,
-    parts: _Parts,
-    looks: _Looks,
+    data: list[str], how: Described, marked: list[float], level: float, looks: _Looks
 ) -> Figure:
     """Draw decision curves up to the threshold that 1% of the predictions of a model reach."""
     import numpy as np
@@ -207,17 +194,30 @@ def _decision(
     from softcal.bins import Bins
     from softcal.decision import checked_thresholds, net_benefit
     from softcal.plot import draw_decision, lines_of, parts_of
+    from softcal.scanning.sample import Sample, basis
 
+    by = how.by[0] if how.by else None
+    if by and how.group:
+        message = (
+            "decision curves of segments do not account for groups: leave --by or --group out."
+        )
+        raise InputError(message)
     at = checked_thresholds(marked) if marked else np.array([])
     # As in `softcal decide`: rows may have any threshold, saved tables those of their grid.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
-    tables = load_tables(data, how, bins=bins)
-    refuse_other_tables(tables, at)
+    sample = Sample()
+    look = sample.add if how.group and bins else None  # groups need the rows
+    tables = load_tables(data, how, bins=bins, look=look)
+    refuse_other_tables(tables, at, of_rows=look is not None and sample.complete)
     fine = tables.coarsen(tables.grid)
     edges = tables.grid.edges[:-1]
     reached = [fine[model].count[::-1].cumsum()[::-1] >= 0.01 * tables.n for model in fine]
     highest = max(float(edges[np.any(reached, axis=0)].max()), 1.5 * float(at.max(initial=0)), 0.1)
     drawn = edges[edges <= min(highest, 0.99)]
-    lines = lines_of(parts_of(fine, **parts))
-    curves = {name: net_benefit(rel, drawn, level=level) for name, rel in lines.items()}
+    lines = {name: {"y_true": rel} for name, rel in lines_of(parts_of(fine, by)).items()}
+    models = basis(tables, sample).models if look else lines
+    curves = {
+        name: net_benefit(**of_model, thresholds=drawn, level=level)
+        for name, of_model in models.items()
+    }
     return draw_decision(curves, marked=marked, **looks)

@@ -57,14 +57,16 @@ def _finished(chart: Any, height: int) -> dict[str, Any]:
     return spec
 
 
-def _styled(channel: Any, models: list[str], styles: Sequence[Any], *, legend: bool = True) -> Any:
+def _styled(
+    channel: Any, models: list[str], styles: Sequence[Any], *, legend: bool = True, **looks: Any
+) -> Any:
     """Return a channel that shows the model, in the legend above the chart too.
 
     Channels of the same models share one legend. It is part of a chart that a reader saves.
     """
     given = alt.Legend(
         orient="top", columns=1, title=None, labelFontSize=12, labelLimit=alt.ExprRef("width"),
-        symbolOpacity=1,
+        symbolOpacity=1, **looks,
     )  # fmt: skip
     styles = [styles[k % len(styles)] for k in range(len(models))]
     scale = alt.Scale(domain=models, range=styles)
@@ -134,12 +136,13 @@ def _diagram(models: list[str]) -> dict[str, Any]:
     sides = alt.layer(
         *(
             alt.Chart(alt.NamedData("diagonal"))
+            .transform_filter(alt.datum.x == 0)
             .mark_text(text=text, align=align, baseline=baseline, color="#888", fontSize=12)
             .encode(x=alt.value(alt.ExprRef(at)), y=alt.value(alt.ExprRef(top)))
             for text, align, baseline, at, top in _SIDES
         )
     )
-    return _finished(alt.layer(diagonal, sides, line, bars, points), 430)
+    return _finished(alt.layer(diagonal, sides, line, bars, points), 400)
 
 
 def _histogram(models: list[str]) -> dict[str, Any]:
@@ -223,16 +226,23 @@ def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
         "value:Q", scale=alt.Scale(domain=ends),
         axis=alt.Axis(title="net benefit", tickCount=5, minExtent=_LEFT),
     )  # fmt: skip
-    curve, color = alt.Chart(alt.NamedData("decision")), _color(models)
+    curve = alt.Chart(alt.NamedData("decision"))
+    names, dashes = [*models, "treat all"], [*LINES.values()]
+    looks: dict[str, Any] = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}
+    colors = [COLORS[k % len(COLORS)] for k in range(len(models))]
+    color = _styled(alt.Color, names, [*colors, "#888"], **looks)
+    dashes = [*(dashes[k % len(dashes)] for k in range(len(models))), dashes[0]]
+    dash = _styled(alt.StrokeDash, names, dashes, **looks)
     band = curve.mark_area(opacity=0.15, clip=True).encode(
         x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
     )
-    dash = _styled(alt.StrokeDash, models, [*LINES.values()])
     line = curve.mark_line(strokeWidth=1.9, clip=True).encode(
         x=x, y=y, color=color, strokeDash=dash
     )
     everyone = alt.Chart(alt.NamedData("everyone"))
-    all_rows = everyone.mark_line(strokeWidth=1.2, color="#888", clip=True).encode(x=x, y=y)
+    all_rows = everyone.mark_line(strokeWidth=1.2, clip=True).encode(
+        x=x, y=y, color=alt.datum("treat all")
+    )
     zero = alt.Chart(alt.NamedData("diagonal")).mark_rule(color="#888").encode(y="zero:Q")
     chosen = (
         alt.Chart(alt.NamedData("threshold"))
