@@ -281,7 +281,10 @@ def test_charts_can_be_saved(browser: Browser, lidc_report: Path, chart: str) ->
             opened.page.locator(f"button[data-chart={chart}][data-kind={kind}]").click()
         suffix = "_hardened" if chart == "sweep" else ""
         assert waiting.value.suggested_filename == f"{chart}{suffix}.{kind}"
-        assert waiting.value.path().read_bytes().startswith(start)
+        saved = waiting.value.path().read_bytes()
+        assert saved.startswith(start)
+        for model in MODELS if kind == "svg" else ():  # in the legend
+            assert f">{model}</text>" in saved.decode()
     assert opened.troubles == []
 
 
@@ -487,6 +490,10 @@ def test_print_shows_folded_content_and_no_controls(
     assert page.locator("#models tbody tr:visible").all_inner_texts() == [
         "prob_rf_all\t0.0952\t0.081 to 0.106"
     ]
+    diagram, content = (page.locator(each).bounding_box() for each in ("#diagram svg", "#models"))
+    assert diagram is not None
+    assert content is not None
+    assert diagram["width"] >= 0.98 * content["width"]
     # Unbreakable parts are short enough to leave no half page blank.
     kept_whole = page.eval_on_selector_all(
         "body *",

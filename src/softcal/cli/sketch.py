@@ -10,6 +10,7 @@ from rich.text import Text
 
 from softcal._display import printable
 from softcal.inference.gaps import gap_intervals
+from softcal.plot import MARKS, style_of, with_many_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 # A reliability diagram of a dozen lines of text. Each bin has a bar, to the left where the
 # predictions are too low and to the right where they are too high. The interval of a full bar
-# excludes 0; a light bar may be chance.
+# excludes 0; a light bar may be chance. Bins with few rows do not set the scale of the bars, and
+# those with one row are dim and short. Each model has the color and mark that it has in figures.
 
 _MOST_BINS = 10
 _FEWEST_BINS = 5
@@ -37,22 +39,26 @@ class _Glyphs(NamedTuple):
     left_half: str
     right_half: str
     middle: str
+    marks: str
 
 
-_BLOCKS = _Glyphs("█", "░", "▐", "▌", "│")
-_ASCII = _Glyphs("#", ".", "", "", "|")
+_BLOCKS = _Glyphs("█", "░", "▐", "▌", "│", "".join(mark.character for mark in MARKS))
+_ASCII = _Glyphs("#", ".", "", "", "|", "")
 
 
 def show_sketch(console: Console, models: Mapping[str, Reliability], level: float = 0.95) -> None:
     """Print the diagram of each model, all on one scale."""
     joined = {name: with_few_bins(rel) for name, rel in models.items()}
-    scale = max(_SMALL, *(rel.max_gap for rel in joined.values()))
+    scale = max(
+        _SMALL, *(np.abs(rel.gap[with_many_rows(rel.count)]).max() for rel in joined.values())
+    )
     glyphs = _glyphs(console.encoding)
-    for name, rel in joined.items():
-        fine = len(models[name].bins)
+    for k, (name, rel) in enumerate(joined.items()):
+        fine, color = len(models[name].bins), style_of(k)["color"]
         note = f", {fine} bins merged into {len(rel.bins)}" if len(rel.bins) < fine else ""
-        console.print(Text.assemble((printable(name), "bold"), note))
-        for line in _lines(rel, level, scale, glyphs, console.width):
+        mark = f"{glyphs.marks[k % len(MARKS)]} " if glyphs.marks and len(models) > 1 else ""
+        console.print(Text.assemble((mark, color), (printable(name), "bold"), note))
+        for line in _lines(rel, level, scale, glyphs, console.width, color):
             console.print(line, no_wrap=True, overflow="crop", crop=True)
         console.print()
     console.print(
@@ -81,7 +87,7 @@ def _glyphs(encoding: str) -> _Glyphs:
 
 
 def _lines(
-    rel: Reliability, level: float, scale: float, glyphs: _Glyphs, width: int
+    rel: Reliability, level: float, scale: float, glyphs: _Glyphs, width: int, color: str
 ) -> Iterator[Text]:
     limits = gap_intervals(rel, level=level)
     sure = (limits.low > 0) | (limits.high < 0)
@@ -94,11 +100,13 @@ def _lines(
         if not count:
             yield Text(_line_start(widths, bin_, "0", "-", "-", "-") + " " * half + glyphs.middle)
             continue
-        bar = _bar(gap / scale * half, glyphs, sure=bool(certain))
+        longest = half if count > 1 else 1
+        length = float(np.clip(gap / scale * half, -longest, longest))
+        bar = _bar(length, glyphs, sure=bool(certain))
         low, high = (bar, "") if gap < 0 else ("", bar)
         yield Text.assemble(
             _line_start(widths, bin_, f"{count:,}", f"{p:.3f}", f"{y:.3f}", f"{gap:+z.3f}"),
-            (f"{low:>{half}}", "blue"), glyphs.middle, (high, "yellow"),
+            (f"{low:>{half}}", color), glyphs.middle, (high, color), style="dim" * (count == 1),
         )  # fmt: skip
 
 

@@ -20,9 +20,9 @@ from softcal.inference.comparison import compare_pairs
 from softcal.inference.gaps import gap_intervals
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
-from softcal.plot import bin_choices
+from softcal.plot import COLORS, bin_choices
 from softcal.report.answers import line_of, next_command, worst_part
-from softcal.report.charts import COLORS, SHAPES, charts, vega_script
+from softcal.report.charts import SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel, part_row, surest
 from softcal.report.costs import basis_of, decision_panel
 from softcal.report.sample import recalibration_panel, table_panel
@@ -69,8 +69,8 @@ _MARKS = {
     "triangle-up": "M0,-6L6,5H-6Z",
     "cross": "M-2,-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
     "triangle-down": "M0,6L6,-5H-6Z",
-    "stroke": "M-6,-1H6V1H-6Z",
-    "wedge": "M0,-6L3,6H-3Z",
+    "triangle-left": "M-6,0L5,-6V6Z",
+    "triangle-right": "M6,0L-5,-6V6Z",
 }
 
 
