@@ -8,7 +8,7 @@ from softcal.cards.bounds import BoundsCard
 from softcal.cards.classes import ClassScoreCard
 from softcal.cards.compare import ClassComparisonCard, ComparisonCard
 from softcal.cards.kinds import RaterScoreCard
-from softcal.cards.score import ScoreCard
+from softcal.cards.scores import ScoreCard
 from softcal.table.tableset import BOUNDS, TOP
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal._display import printable
 from softcal.cards.card import Column, Grid, OfTables, Said, provenance
-from softcal.cards.score import NAME, ROWS, OfModel, OfSegment, each_model, with_segments
+from softcal.cards.scores import NAME, ROWS, OfModel, OfSegment, each_model, with_segments
 from softcal.metrics.bounds import ReliabilityBounds
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from softcal._display import printable
 from softcal.cards.card import OfTables, Said, Style, provenance
-from softcal.cards.score import segments_of
+from softcal.cards.scores import segments_of
 from softcal.inference.checks import check
 from softcal.inference.smece import smece_interval
 from softcal.table.tableset import MISSING

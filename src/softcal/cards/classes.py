@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal._display import counted, printable
 from softcal.cards.card import Column, Grid, OfTables, Said, provenance
-from softcal.cards.score import (
+from softcal.cards.scores import (
     NAME,
     ROWS,
     OfModel,

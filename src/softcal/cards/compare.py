@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from softcal._display import counted, percent, printable
 from softcal.cards.card import Column, Grid, OfTables, Said, plain, provenance
 from softcal.cards.classes import ClassModel, ClassScoreCard, class_scores, escaped, infinite_loss
-from softcal.cards.score import NAME, OfModel, segments_of
+from softcal.cards.scores import NAME, OfModel, segments_of
 from softcal.inference.comparison import compare, compare_many
 from softcal.planning.forecast import FEWEST_ITEMS, correlation_of
 from softcal.table.tableset import MISSING, TOP

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal._display import printable
 from softcal.cards.card import Column, Grid, Said
-from softcal.cards.score import OfModel, Score, ScoreCard, score_of
+from softcal.cards.scores import OfModel, Score, ScoreCard, score_of
 from softcal.inference.comparison import holm
 from softcal.inference.raters import rater_difference, reliability_by_rater
 
