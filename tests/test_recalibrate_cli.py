@@ -664,3 +664,25 @@ def test_log_probabilities_are_calibrated_as_probabilities(
         softcal(capsys, "apply", cal, data, *line, out)
         found.append(np.genfromtxt(out, delimiter=",", names=True)[f"{name}_calibrated"])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_without_a_prediction_are_kept_under_a_name_of_choice(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, calibrator: Path, suffix: str
+) -> None:
+    rows, out = tmp_path / "rows.csv", tmp_path / f"out{suffix}"
+    rows.write_text("id,p\n1,0.3\n2,\n3,0.5\n")
+    line = ("apply", calibrator, rows, "--pred", "p", "-o", out, "--as", "fixed")
+    refused(capsys, *line)
+    shown = softcal(capsys, *line, "--keep-missing")
+    assert "3 rows (1 without a prediction), fixed by platt" in shown
+    table = csv.read_csv(out) if suffix == ".csv" else pq.read_table(out)
+    found = table["fixed"].to_pylist()
+    assert found[1] is None
+    right = sc.calibrators.load_calibrator(json.loads(calibrator.read_text())).predict([0.3, 0.5])
+    assert [found[0], found[2]] == right.tolist()
+    assert table["id"].to_pylist() == [1, 2, 3]
+    both = refused(capsys, *line, "--keep-missing", "--drop-missing")
+    assert "contradict each other" in both
+    taken = refused(capsys, *line[:-1], "id", "--keep-missing")
+    assert "already has a column 'id'" in taken
