@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for j in rng.choice(8, 3, replace=False)
     ]
     pd.DataFrame(votes).to_csv(path / "votes.csv", index=False)
-    calibrator = sc.calibrators.PlattCalibrator().fit(rows["y"], p)
+    calibrator = sc.calibrators.PlattCalibrator().fit(p, rows["y"])
     (path / "platt.json").write_text(json.dumps(calibrator.to_dict()), encoding="utf-8")
     return path
 
