@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cards")
     p = rng.uniform(0.05, 0.95, N)
     site = np.where(np.arange(N) % 2, "a", "b")
-    rows = {
+    rows: dict[str, Any] = {
         "id": np.arange(N), "y": rng.binomial(4, p) / 4, MODELS[0]: p, MODELS[1]: p**2,
         "low": p / 2, "high": (1 + p) / 2, "site": site,
         "day": [f"2026-03-0{1 + k % 3}" for k in range(N)],
@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for j in rng.choice(8, 3, replace=False)
     ]
     pd.DataFrame(votes).to_csv(path / "votes.csv", index=False)
-    calibrator = sc.calibrators.PlattCalibrator().fit(rows["y"], p)
+    calibrator = sc.calibrators.PlattCalibrator().fit(p, rows["y"])
     (path / "platt.json").write_text(json.dumps(calibrator.to_dict()), encoding="utf-8")
     return path
 

@@ -257,8 +257,8 @@ def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]
 def test_missing_extra_names_what_to_install() -> None:
     score = ("score", DATA, "--label", "soft_malignant", "--pred", FOREST)
     for libraries, result in (
-        ("typer rich narwhals duckdb pyarrow", without("typer")),
-        ("typer rich narwhals duckdb pyarrow", without("rich")),
+        ("typer rich msgspec narwhals duckdb pyarrow", without("typer")),
+        ("typer rich msgspec narwhals duckdb pyarrow", without("rich")),
         ("narwhals duckdb pyarrow", without("pyarrow", *score)),
     ):
         assert result.returncode == 2

@@ -11,14 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from softcal._display import printable
-from softcal.cards.card import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.progress import Progress, ProgressColumn
 
-    from softcal.cards.card import Card
+    from softcal.cards.card import Card, Grid
 
 
 def console() -> Console:
@@ -54,6 +53,8 @@ def print_table(console: Console, content: Table) -> None:
 
 def show(card: Card) -> None:
     """Print a result."""
+    from softcal.cards.card import Grid  # here, because help must not import NumPy
+
     out, said = console(), False
     for part in card.parts():
         if isinstance(part, Grid):
