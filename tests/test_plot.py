@@ -27,6 +27,7 @@ from softcal.plot import (
     draw_frame,
     draw_gaps,
     draw_reliability,
+    draw_watch,
     lines_of,
     log_odds_bins,
     parts_of,
@@ -440,6 +441,15 @@ def test_a_title_and_long_names_are_inside_the_figure(
         assert box.x1 <= width
         assert box.y0 >= 0
         assert box.y1 <= height
+
+
+def test_figure_of_a_watch_names_its_title_and_the_worst_stream() -> None:
+    watch = sc.Watch()
+    states = [watch.update(sc.reliability([0.5, 0.25], [0.4, 0.3])) for _ in range(3)]
+    name = states[-1].worst.name
+    for title, expected in ((None, name), ("Weekly", f"Weekly: {name}")):
+        figure = draw_watch(states, tolerance=0.02, level=0.95, title=title)
+        assert figure.get_suptitle() == expected
 
 
 # Segments, ordered classes, and groups
