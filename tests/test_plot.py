@@ -27,7 +27,9 @@ from softcal.plot import (
     draw_frame,
     draw_gaps,
     draw_reliability,
+    draw_watch,
     lines_of,
+    log_odds_bins,
     parts_of,
     style_of,
 )
@@ -441,6 +443,15 @@ def test_a_title_and_long_names_are_inside_the_figure(
         assert box.y1 <= height
 
 
+def test_figure_of_a_watch_names_its_title_and_the_worst_stream() -> None:
+    watch = sc.Watch()
+    states = [watch.update(sc.reliability([0.5, 0.25], [0.4, 0.3])) for _ in range(3)]
+    name = states[-1].worst.name
+    for title, expected in ((None, name), ("Weekly", f"Weekly: {name}")):
+        figure = draw_watch(states, tolerance=0.02, level=0.95, title=title)
+        assert figure.get_suptitle() == expected
+
+
 # Segments, ordered classes, and groups
 
 
@@ -531,20 +542,21 @@ def test_axes_are_in_log_odds_if_most_predictions_are_rare(
 
 
 def test_log_odds_show_more_bins_and_the_same_smece(rng: np.random.Generator) -> None:
-    tables = rare(rng, -6)
+    p = 1 / (1 + np.exp(-rng.normal(-5, 1, 20_000)))
+    y = rng.binomial(1, np.where(p < 0.01, 2.5 * p, 0.4 * p))  # gaps that cancel in one of 10 bins
+    tables = sc.scan({"p": p, "y": y}, y_true="y", y_prob="p")
     curved, straight = (draw_reliability(tables, logit=logit).axes[0] for logit in (True, False))
     for ax in (curved, straight):
         assert f"p: {sc_label(tables['p'])}" in texts(ax.get_legend())
+    drawn = tables.coarsen(log_odds_bins(tables.grid))["p"]
+    assert sc_label(drawn) != sc_label(tables["p"])
     (points,) = drawn_points(curved)
-    x, y = np.ma.filled(points, np.nan).T
+    x, label = np.ma.filled(points, np.nan).T
+    np.testing.assert_array_equal(x, np.where(np.isnan(label), x, drawn.mean_prob))
+    events = (drawn.mean_label > 0) & (drawn.mean_label < 1)
+    np.testing.assert_array_equal(label[events], drawn.mean_label[events])
     low, high = curved.get_xlim()
-    inside = (x > low) & (x < high)
-    assert inside.sum() >= 8
-    fine = tables.coarsen(tables.grid)["p"]
-    edges = fine.bins.edges
-    for at, label in zip(x[inside], y[inside], strict=True):
-        assert np.isnan(label) or 0 < label < 1
-        assert edges[0] < at < edges[-1]
+    assert ((x > low) & (x < high)).sum() >= 7
     assert curved.get_ylim() == (low, high)
 
 

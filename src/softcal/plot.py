@@ -1198,7 +1198,7 @@ def draw_watch(
     size : {"column", "page", "talk"}, optional
         As in `ReliabilityDisplay.plot`.
     title : str, optional
-        Title of the figure. Default: the name of the worst stream.
+        Title of the figure, before the name of the worst stream.
 
     Returns
     -------
@@ -1218,12 +1218,11 @@ def draw_watch(
     3
     """
     last = states[-1]
+    heading = f"{title}: {last.worst.name}" if title else last.worst.name
     grid: dict[str, Any] = {"mosaic": "a;b;c", "height_ratios": (3, 2, 2)}
     if size == "talk":  # the gaps beside the days, because a slide is wide
         grid = {"mosaic": "ac;bc", "height_ratios": (3, 2), "width_ratios": (3, 2)}
-    figure, (above, middle, below), points = _panels(
-        size, 6.6, title=title or last.worst.name, **grid
-    )
+    figure, (above, middle, below), points = _panels(size, 6.6, title=heading, **grid)
     # A `Watch` refuses other dates, so every state has a place on an axis that is linear in time.
     at = np.array([cast("Day", day_of(str(state.date))).position for state in states])
     by_name = [{each.name: each for each in state.streams} for state in states]
