@@ -47,11 +47,15 @@ def audit(
         int, typer.Option(help="Largest number of columns that define a segment.", metavar="N")
     ] = 2,
     min_rows: Annotated[
-        int, typer.Option(help="Rows a segment needs to be tested.", metavar="N")
+        int, typer.Option(hidden=True, help="Rows a segment needs to be tested.", metavar="N")
     ] = 30,
     level: Level = DEFAULT_LEVEL,
-    draws: Annotated[int, typer.Option(help="Number of simulated data sets.", metavar="N")] = 2000,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.", metavar="N")] = 0,
+    draws: Annotated[
+        int, typer.Option(hidden=True, help="Number of simulated data sets.", metavar="N")
+    ] = 2000,
+    seed: Annotated[
+        int, typer.Option(hidden=True, help="Seed of the simulation.", metavar="N")
+    ] = 0,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write an HTML page to this file.", metavar="HTML"),

@@ -38,11 +38,14 @@ def check(
         float | None, typer.Option(help="Largest acceptable gap of a bin.", metavar="X")
     ] = None,
     min_rows: Annotated[
-        int, typer.Option(help="Rows a bin needs to be judged by --max-gap.", metavar="N")
+        int,
+        typer.Option(hidden=True, help="Rows a bin needs to be judged by --max-gap.", metavar="N"),
     ] = 100,
     undecided: Annotated[
         Undecided | None,
-        typer.Option(help="If undecided, exit with 0 (pass) or 1 (fail).", metavar="pass|fail"),
+        typer.Option(
+            hidden=True, help="If undecided, exit with 0 (pass) or 1 (fail).", metavar="pass|fail"
+        ),
     ] = None,
     bins: MaybeBins = None,
     level: Level = DEFAULT_LEVEL,

@@ -67,7 +67,9 @@ def plan(
     ] = None,
     power: Annotated[
         float | None,
-        typer.Option(help="For a difference: power of the test. Default: 0.8.", metavar="X"),
+        typer.Option(
+            hidden=True, help="For a difference: power of the test. Default: 0.8.", metavar="X"
+        ),
     ] = None,
     votes_per_item: Annotated[
         int | None, typer.Option(help="Votes per item. Default: the best number.", metavar="N")
@@ -75,6 +77,7 @@ def plan(
     n_raters: Annotated[
         int | None,
         typer.Option(
+            hidden=True,
             help="With --half-width: number of raters, for an interval that holds for new raters.",
             metavar="N",
         ),
@@ -82,12 +85,17 @@ def plan(
     rater_spread: Annotated[
         float | None,
         typer.Option(
+            hidden=True,
             help="For --n-raters without a pilot: standard deviation of the raters' mean votes.",
             metavar="X",
         ),
     ] = None,
-    item_cost: Annotated[float, typer.Option(help="Cost per item.", metavar="X")] = 0.0,
-    vote_cost: Annotated[float, typer.Option(help="Cost per vote.", metavar="X")] = 1.0,
+    item_cost: Annotated[
+        float, typer.Option(hidden=True, help="Cost per item.", metavar="X")
+    ] = 0.0,
+    vote_cost: Annotated[
+        float, typer.Option(hidden=True, help="Cost per vote.", metavar="X")
+    ] = 1.0,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
     *,

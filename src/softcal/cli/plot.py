@@ -95,7 +95,7 @@ def plot(
     every: MaybeEvery = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="Trend: gap to accept. Default: 0.02.", metavar="T"),
+        typer.Option(hidden=True, help="Trend: gap to accept. Default: 0.02.", metavar="T"),
     ] = None,
     bins: MaybeBins = None,
     level: Level = DEFAULT_LEVEL,

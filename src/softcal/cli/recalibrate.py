@@ -64,7 +64,7 @@ def recalibrate(
         ),
     ] = Method.AUTO,
     bins: NumberOfBins = 10,
-    folds: Annotated[int, typer.Option(help="Number of folds.", metavar="N")] = 5,
+    folds: Annotated[int, typer.Option(hidden=True, help="Number of folds.", metavar="N")] = 5,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
     *,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 DayFormat = Annotated[
     str | None,
     typer.Option(
+        hidden=True,
         help="Format of dates that are not ISO dates, as in Python's strptime: %m/%d/%Y.",
         metavar="FORMAT",
     ),
@@ -40,6 +41,7 @@ DayFormat = Annotated[
 MaybeEvery = Annotated[
     Every | None,
     typer.Option(
+        hidden=True,
         help="Group dates by day, week (from Monday), or month. Default: day; each file if saved.",
         metavar="|".join(Every),
     ),
@@ -60,7 +62,7 @@ def watch(
     ] = 0.02,
     level: Level = DEFAULT_LEVEL,
     max_weight: Annotated[
-        float | None, typer.Option(help="Upper bound of a row's weight.", metavar="W")
+        float | None, typer.Option(hidden=True, help="Upper bound of a row's weight.", metavar="W")
     ] = None,
     bins: MaybeBins = None,
     output: Annotated[
