@@ -84,7 +84,6 @@ def test_score_of_classes_matches_library(file: Path, data: dict[str, Any]) -> N
         "--bins",
         7,
     )
-    assert list(card) == ["n", "bins", "label", "classes", "models", "notes"]
     assert (card["n"], card["bins"], card["label"], card["classes"]) == (300, 7, "votes_*", CLASSES)
     votes = sc.Votes(matrix(data, "votes_"))
     for model, after in zip(card["models"], ("_a", "_b"), strict=True):
@@ -95,6 +94,7 @@ def test_score_of_classes_matches_library(file: Path, data: dict[str, Any]) -> N
         expected = {
             "pred": f"prob_*{after}",
             "top_label_smece": top.smece,
+            "accuracy": top.sums.label.sum() / 300,
             "debiased": interval.debiased,
             "low": interval.low,
             "high": interval.high,
@@ -113,7 +113,7 @@ def test_score_of_classes_matches_library(file: Path, data: dict[str, Any]) -> N
             "rows_of_infinite_log_loss": 0,
             "kl_divergence": sc.kl_divergence(votes, p),
         }
-        assert_same_card(model, expected)
+        assert_same_card({name: model[name] for name in expected}, expected)
 
 
 def test_shares_have_no_vote_noise_and_weights_count(parquet: Path, data: dict[str, Any]) -> None:
@@ -184,7 +184,7 @@ def test_infinite_log_loss_is_null_in_json(tmp_path: Path) -> None:
         assert [line.split()[-1] for line in lines if name in line] == ["inf"]
     assert "In 1 of 2 rows, p_ predicts exactly 0 or 1 and the label differs" in " ".join(lines)
     card = found("compare", *arguments[1:], "--pred-columns", "q_")
-    assert card["top_label"]["log_loss"]["low"] is None
+    assert card["pairs"][0]["log_loss"]["low"] is None
 
 
 def test_rows_without_weight_have_no_infinite_log_loss(tmp_path: Path) -> None:
@@ -217,8 +217,10 @@ def test_compare_names_better_top_label(parquet: Path, data: dict[str, Any]) -> 
     expected = sc.compare(
         votes, {"a": matrix(data, "prob_", "_a"), "b": matrix(data, "prob_", "_b")}, level=0.9
     )
-    for key in ("difference", "low", "high", "pvalue", "level"):
-        assert_same_card(card["top_label"][key], getattr(expected, key))
+    (pair,) = card["pairs"]
+    assert pair["level"] == 0.9
+    for key in ("difference", "low", "high", "pvalue"):
+        assert_same_card(pair["smece"][key], getattr(expected, key))
     assert [model["pred"] for model in card["models"]] == ["prob_*_a", "prob_*_b"]
     text = " ".join(softcal("compare", parquet, *VOTES, *models).stdout.split())
     assert "The top label of prob_*_a is better calibrated than that of prob_*_b" in text
@@ -420,12 +422,13 @@ def test_segments_of_classes_are_the_rows_with_that_value(
     south = tmp_path / "south.parquet"
     pq.write_table(table.filter(pa.compute.equal(table["site"], "s")), south)
     alone = found("score", south, *options)
-    part = found("score", several[0], *options, "--by", "site")["models"][1]["slices"][1]
-    assert (part.pop("value"), part.pop("n")) == ("s", alone["n"])
-    assert_same_card({"pred": "prob_*_b", **part}, alone["models"][1])
+    part = found("score", several[0], *options, "--by", "site")["models"][1]["segments"][1]
+    assert (part.pop("by"), part.pop("value"), part.pop("n")) == ("site", "s", alone["n"])
+    assert_same_card(part | {"segments": []}, alone["models"][1])
     pair = found("compare", several[0], *options, "--by", "site")["segments"][1]
-    assert pair.pop("value") == "s"
-    assert_same_card({**pair, "notes": []}, found("compare", south, *options))
+    assert (pair.pop("by"), pair.pop("value")) == ("site", "s")
+    whole = found("compare", south, *options)
+    assert_same_card(pair, {name: whole[name] for name in pair})
 
 
 def test_lists_of_predictions_are_one_column_per_model(
@@ -445,10 +448,9 @@ def test_models_of_classes_are_compared_pairwise(several: tuple[Path, ...]) -> N
     assert len(card["pairs"]) == 3
     pair = card["pairs"][0]
     two = found("compare", several[0], *LABELS["names"], "--pred-columns", pair["a"],
-                "--pred-columns", pair["b"])["top_label"]  # fmt: skip
-    for key in ("difference", "low", "high", "pvalue"):
-        assert_same_card(pair[key], two[key])
-    assert pair["pvalue_holm"] >= pair["pvalue"]
+                "--pred-columns", pair["b"], "--level", pair["level"])["pairs"][0]  # fmt: skip
+    assert_same_card(pair["smece"], two["smece"])
+    assert pair["pvalue_holm"] >= pair["smece"]["pvalue"]
     text = softcal("compare", several[0], *LABELS["names"], *MODELS, "--by", "site").stdout
     assert "p-value\n" in text.replace(" ", "") or "(Holm)" in text
     assert "site s: " in text

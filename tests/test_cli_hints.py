@@ -100,7 +100,8 @@ def test_compare_prints_the_correlation_for_plan(
 
     def correlation(*options: str) -> float | None:
         assert cli.run([*call, *options, "--format", "json"]) == 0
-        found: float | None = json.loads(capsys.readouterr().out)["residual_correlation"]
+        (pair,) = json.loads(capsys.readouterr().out)["pairs"]
+        found: float | None = pair["residual_correlation"]
         return found
 
     assert correlation() == pytest.approx(expected, abs=1e-12)

@@ -221,11 +221,9 @@ def test_compare_prints_source_level_and_brier_difference(
     assert text.startswith("items.csv: 1,377 rows")
     assert "90% interval" in text
     found = json.loads(shown(capsys, "compare", DATA, *options, "--format", "json"))
-    each = [f"{found[key]:.4f}" for key in ("brier_a", "brier_b")]
-    assert re.search(rf"Brier +{each[0]} +{each[1]} +{found['brier']['difference']:.4f}", text)
-    assert found["brier_a"] - found["brier_b"] == pytest.approx(
-        found["brier"]["difference"], abs=1e-12
-    )
+    brier = found["pairs"][0]["brier"]
+    assert re.search(rf"Brier +{brier['a']:.4f} +{brier['b']:.4f} +{brier['difference']:.4f}", text)
+    assert brier["a"] - brier["b"] == pytest.approx(brier["difference"], abs=1e-12)
 
 
 def test_compare_prints_both_log_losses(
@@ -240,8 +238,10 @@ def test_compare_prints_both_log_losses(
     options = ("compare", *paths, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w")
     found = json.loads(shown(capsys, *options, "--format", "json"))
     losses = [sc.log_loss(y, each, sample_weight=w) for each in (p, q)]
-    assert [found["log_loss_a"], found["log_loss_b"]] == pytest.approx(losses, rel=1e-14)
-    assert found["log_loss"]["difference"] == pytest.approx(losses[0] - losses[1], abs=1e-14)
+    log_loss = found["pairs"][0]["log_loss"]
+    assert [log_loss["a"], log_loss["b"]] == pytest.approx(losses, rel=1e-14)
+    assert [model["log_loss"] for model in found["models"]] == pytest.approx(losses, rel=1e-14)
+    assert log_loss["difference"] == pytest.approx(losses[0] - losses[1], abs=1e-14)
     line = r" +".join(["log loss", *(f"{loss:.4f}" for loss in losses), r"[+-]0\.\d{4}"])
     assert re.search(line, shown(capsys, *options))
 
@@ -254,9 +254,9 @@ def test_compare_prints_finite_log_loss_beside_infinite(
     options = ("compare", path, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w")
     found = json.loads(shown(capsys, *options, "--format", "json"))
     finite = sc.log_loss([0.5, 0.2], [0.4, 0.3])
-    assert found["log_loss_a"] is None
-    assert found["log_loss_b"] == pytest.approx(finite, rel=1e-14)
-    assert found["rows_of_infinite_log_loss"] == {"a": 1, "b": 0}
+    assert found["pairs"][0]["log_loss"]["a"] is None
+    assert found["pairs"][0]["log_loss"]["b"] == pytest.approx(finite, rel=1e-14)
+    assert [model["rows_of_infinite_log_loss"] for model in found["models"]] == [1, 0]
     assert re.search(rf"log loss +inf +{finite:.4f} +- +- +-", shown(capsys, *options))
 
 

@@ -202,6 +202,18 @@ def test_differences_are_those_of_python(nodules: Path, tmp_path: Path) -> None:
             assert each["note"] == ""
 
 
+def test_groups_of_rows_give_the_intervals_of_python(nodules: Path) -> None:
+    rows = pd.read_csv(nodules)
+    card = _card(nodules, *NODULES, "--group", "patient", *_thresholds(0.3))
+    y, groups = rows["soft_malignant"], rows["patient"]
+    models = {name: rows[name] for name in ("prob_rf_all", "prob_lr_geometry")}
+    for model, p in zip(card["models"], models.values(), strict=True):
+        _assert_equals_python(model, [0.3], y_true=y, y_prob=p, groups=groups)
+    expected = sc.net_benefit_difference(y, models, [0.3], groups=groups)
+    (found,) = card["differences"][0]["thresholds"]
+    assert (found["low"], found["high"]) == (expected.low[0], expected.high[0])
+
+
 def test_one_model_has_no_difference(nodules: Path) -> None:
     card = _card(nodules, *NODULES[:4], *_thresholds(0.1))
     assert card["differences"] == []
@@ -300,7 +312,7 @@ def test_figure_never_overwrites_the_data(nodules: Path) -> None:
         (["--threshold", "0.1", "--level", "2"], "level"),
         (
             ["--threshold", "0.1", "--raters"],
-            "No such option: --raters. These commands have it: scan, score, ",
+            "No such option: --raters. These commands have it: score, ",
         ),
     ],
 )
@@ -329,7 +341,7 @@ def test_tables_without_net_benefit_are_refused(tmp_path: Path) -> None:
     sc.scan(frame, y_true="y", y_prob="p", groups="who").save(saved)
     done = softcal_here("decide", saved, "--threshold", "0.1")
     assert done.returncode == 2
-    assert "the interval of net benefit needs rows if there are groups (who)." in done.stderr
+    assert "with groups (who), the interval of net benefit needs the rows" in done.stderr
     sc.scan(frame, y_true=sc.Bounds("y", "q"), y_prob="p").save(saved)
     done = softcal_here("decide", saved, "--threshold", "0.1")
     assert done.returncode == 2

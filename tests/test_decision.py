@@ -22,6 +22,15 @@ REFERENCE = json.loads((Path(__file__).parent / "reference" / "dcurves.json").re
 THRESHOLDS = np.arange(1, 20) / 20
 
 
+def test_groups_that_do_not_matter_hardly_widen_intervals(rng: np.random.Generator) -> None:
+    p = rng.random(1400)
+    y, groups, at = rng.binomial(5, p) / 5, np.arange(1400) % 40, [0.1, 0.3, 0.6]
+    alone, together = sc.net_benefit(y, p, at), sc.net_benefit(y, p, at, groups=groups)
+    wider = (together.high - together.low) / (alone.high - alone.low)
+    assert (wider > 1).all()  # Student's quantile of 40 groups
+    assert (wider < 1.5).all()
+
+
 def test_net_benefit_equals_dcurves_from_rows_and_tables() -> None:
     y, p, at = (np.array(REFERENCE[name]) for name in ("y_true", "y_prob", "threshold"))
     grid = (at * 100).round() / 100

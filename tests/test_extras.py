@@ -99,7 +99,9 @@ for command in sys.argv[1:]:
     commands = ("--help", "--version", *COMMANDS)
     result = with_the_core_alone(code, *commands)
     assert result.stdout.split() == ["2"] * len(commands)
-    message = "softcal: error: this needs typer: pip install typer rich narwhals duckdb pyarrow"
+    message = (
+        "softcal: error: this needs typer: pip install typer rich msgspec narwhals duckdb pyarrow"
+    )
     assert result.stderr.splitlines() == [message] * len(commands)
 
 

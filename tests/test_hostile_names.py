@@ -102,8 +102,8 @@ def test_hostile_segment_values_are_text(data: Path, run: Run) -> None:
     missing = [n for n in NAMES if not re.search(rf"{re.escape(escaped(n))} +3 ", shown)]
     assert missing == []
     card = json.loads(run("score", data, "--label=y", "--pred=p", "--by=s", "--format=json"))
-    assert {one["value"] for one in card["models"][0]["slices"]} == set(NAMES)
-    assert all(one["n"] == 3 for one in card["models"][0]["slices"])
+    assert {one["value"] for one in card["models"][0]["segments"]} == set(NAMES)
+    assert all(one["n"] == 3 for one in card["models"][0]["segments"])
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "p"])
@@ -111,7 +111,7 @@ def test_compare_prints_hostile_names(data: Path, run: Run, name: str) -> None:
     shown = run("compare", data, "--label=y", "--pred=p", f"--pred={name}")
     assert shown.count(escaped(name)) >= 2  # in the table, and in the sentence
     found = run("compare", data, "--label=y", "--pred=p", f"--pred={name}", "--format=json")
-    assert json.loads(found)["b"] == name
+    assert json.loads(found)["pairs"][0]["b"] == name
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -80,8 +80,10 @@ def test_models_with_their_own_labels_are_compared_by_item(
         for name in ("correct", "conf")
     )
     losses = [(b - a) ** 2 for a, b in zip(y, p, strict=True)]
-    assert found["brier"]["difference"] == pytest.approx(np.mean(losses[0] - losses[1]))
-    assert found["smece_a"] - found["smece_b"] == pytest.approx(found["difference"])
+    (pair,) = found["pairs"]
+    assert pair["brier"]["difference"] == pytest.approx(np.mean(losses[0] - losses[1]))
+    smece = pair["smece"]
+    assert smece["a"] - smece["b"] == pytest.approx(smece["difference"])
     shuffled = written(long.with_name("shuffled.csv"), [rows[k] for k in rng.permutation(300)])
     again = card("compare", shuffled, *LONG, "--item", "id")
     assert_same_card(again, found)

@@ -467,7 +467,7 @@ def test_ordered_command_line_equals_python(file: Path) -> None:
         expected |= {f"{metric}_low": limits.low, f"{metric}_high": limits.high}
     model = card["models"][0]
     assert_same_card({name: model[name] for name in expected}, expected)
-    assert model["slices"][0]["wasserstein"] > 0
+    assert model["segments"][0]["wasserstein"] > 0
     saved = file.with_name("t.softcal")
     assert softcal("scan", file, *ARGUMENTS, "--ordered", "--by", "site", "-o", saved).stdout
     assert_same_card(_card("score", saved, "--by", "site"), card)

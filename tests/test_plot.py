@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,21 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import softcal as sc
 from softcal.datasets import lidc_malignancy
-from softcal.plot import Size, draw_bins, draw_frame, draw_gaps
+from softcal.plot import (
+    MARKS,
+    Size,
+    draw_bins,
+    draw_decision,
+    draw_frame,
+    draw_gaps,
+    draw_reliability,
+    draw_watch,
+    lines_of,
+    log_odds_bins,
+    parts_of,
+    style_of,
+)
+from softcal.report.charts import charts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,10 +219,10 @@ def test_there_is_a_style_for_any_number_of_models(rel: sc.Reliability, axes: Ax
     options: dict[str, Any] = {"intervals": False, "histogram": False, "legend": False}
     styles = [
         (line.get_color(), line.get_marker())
-        for line in (rel.plot(axes, **options).line_ for _ in range(57))
+        for line in (rel.plot(axes, **options).line_ for _ in range(65))
     ]
-    assert len(set(styles[:56])) == 56
-    assert styles[56] == styles[0]
+    assert len(set(styles[:64])) == 64
+    assert styles[64] == styles[0]
 
 
 def test_custom_style_applies_to_all_parts(rel: sc.Reliability, axes: Axes) -> None:
@@ -336,6 +351,262 @@ def test_figure_over_bins_needs_bins_of_equal_width(rng: np.random.Generator) ->
     tables = sc.scan(pd.DataFrame({"y": y, "p": p}), y_true="y", y_prob="p", bins=[0, 0.3, 1])
     with pytest.raises(sc.InputError, match=r"these tables have 2 bins of their own\. Scan"):
         draw_bins(tables)
+
+
+# Few rows
+
+
+def with_one_more(p: float, y: float, n: int = 1) -> sc.Reliability:
+    """Return 3,000 rows below 0.3 with gaps of about 0.02, and n rows elsewhere."""
+    rng = np.random.default_rng(1)
+    q = rng.uniform(0, 0.3, 3000)
+    labels = rng.binomial(3, 0.9 * q) / 3
+    return sc.reliability(np.append(labels, [y] * n), np.append(q, [p] * n))
+
+
+def test_bin_with_one_row_is_faint_without_interval_or_line() -> None:
+    shown = with_one_more(0.75, 1.0).plot()
+    assert shown.intervals_ is not None
+    at = np.array(shown.intervals_[2][0].get_segments())[:, 0, 0]
+    assert (at < 0.3).tolist() == [True] * 3
+    alphas = np.asarray(shown.points_.get_facecolor())[:, 3]
+    assert alphas[:3].tolist() == [1, 1, 1]
+    assert alphas[7] < 0.5
+    assert np.isnan(shown.line_.get_ydata()[7])  # type: ignore[index]
+    two = with_one_more(0.75, 1.0, n=2).plot()
+    assert two.intervals_ is not None
+    assert len(two.intervals_[2][0].get_segments()) == 4
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_few_rows_do_not_set_the_scale_of_gaps(n: int) -> None:
+    alone, beside = (
+        draw_gaps({"m": rel}) for rel in (with_one_more(0.25, 0), with_one_more(0.75, 1, n))
+    )
+    limit = alone.axes[0].get_ylim()[1]
+    assert 0.02 < limit < 0.1
+    assert beside.axes[0].get_ylim()[1] == pytest.approx(limit, rel=0.1)
+    carets = [line for line in beside.axes[0].lines if line.get_marker() == "v"]
+    (x,) = (x for line in carets for x in np.atleast_1d(line.get_xdata()))
+    assert x == pytest.approx(0.75)
+
+
+def test_only_few_rows_set_the_scale_themselves() -> None:
+    rel = sc.reliability([0, 1, 0.5], [0.3, 0.4, 0.9])
+    assert draw_gaps({"m": rel}).axes[0].get_ylim()[1] > 0.6
+
+
+# Words and titles
+
+
+def test_words_are_on_the_side_of_the_diagonal_that_they_name(rel: sc.Reliability) -> None:
+    shown = rel.plot()
+    shown.figure_.draw_without_rendering()
+    places = {text.get_text(): text.get_position() for text in shown.ax_.texts}
+    assert (
+        places["predictions too high"][1] < places["predictions too high"][0]
+    )  # label < prediction
+    assert places["predictions too low"][1] > places["predictions too low"][0]
+
+
+def two_models(rng: np.random.Generator, **options: Any) -> sc.TableSet:
+    p = rng.uniform(size=2000)
+    rows = {"p": p, "q": p**2, "y": rng.binomial(3, p) / 3, "site": np.arange(2000) % 8,
+            "group": np.arange(2000) // 40}  # fmt: skip
+    return sc.scan(rows, y_true="y", y_prob=["p", "q"], **options)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("by", [None, "site"])
+@pytest.mark.parametrize("draw", [draw_reliability, draw_gaps])
+def test_a_title_and_long_names_are_inside_the_figure(
+    rng: np.random.Generator, draw: Any, by: str | None, size: Size | None
+) -> None:
+    names = {"p": "first_" * 10, "q": "second name of sixty letters " * 2}
+    tables = two_models(rng, by=["site"]).rename(names)
+    figure = draw(tables, by=by, size=size, title="A title of many words " * 5)
+    figure.draw_without_rendering()
+    found = (*figure.legends, *(ax.get_legend() for ax in figure.axes))
+    legends = [each for each in found if each is not None]
+    texts = [text for each in legends for text in (*each.get_texts(), each.get_title())]
+    written = "".join(text.get_text() for text in (*texts, *figure.texts))
+    for expected in ("A title of many words", *names.values()):
+        assert "".join(expected.split()) in "".join(written.split())
+    boxes = [each.get_window_extent() for each in legends]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    width, height = figure.bbox.size
+    for text in (*texts, *figure.texts):
+        box = text.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= width
+        assert box.y0 >= 0
+        assert box.y1 <= height
+
+
+def test_figure_of_a_watch_names_its_title_and_the_worst_stream() -> None:
+    watch = sc.Watch()
+    states = [watch.update(sc.reliability([0.5, 0.25], [0.4, 0.3])) for _ in range(3)]
+    name = states[-1].worst.name
+    for title, expected in ((None, name), ("Weekly", f"Weekly: {name}")):
+        figure = draw_watch(states, tolerance=0.02, level=0.95, title=title)
+        assert figure.get_suptitle() == expected
+
+
+# Segments, ordered classes, and groups
+
+
+def drawn_points(ax: Axes) -> list[Any]:
+    return [each.get_offsets() for each in ax.collections if hasattr(each, "get_sizes")]
+
+
+def test_each_segment_has_a_panel_with_its_tables(rng: np.random.Generator) -> None:
+    tables = two_models(rng, by=["site"])
+    figure = draw_reliability(tables, by="site")
+    assert len(figure.axes) == 8
+    for (value, segment), ax in zip(tables.by("site").items(), figure.axes, strict=True):
+        legend = ax.get_legend()
+        assert legend is not None
+        assert legend.get_title().get_text() == f"site = {value}: SMECE"
+        assert texts(legend)[0] == sc_label(segment["p"]).removeprefix("SMECE ")
+        for points, model in zip(drawn_points(ax), "pq", strict=True):
+            expected = np.column_stack([segment[model].mean_prob, segment[model].mean_label])
+            np.testing.assert_array_equal(np.ma.filled(points, np.nan), expected)
+    assert texts(figure.legends[0])[1:3] == ["p", "q"]
+    for ax in figure.axes:  # one color per model in all panels
+        assert [line.get_color() for line in ax.lines[1:]] == [style_of(k)["color"] for k in (0, 1)]
+
+
+def test_more_than_eight_segments_or_lines_are_refused(rng: np.random.Generator) -> None:
+    tables = two_models(rng, by=["group", "site"])
+    with pytest.raises(sc.InputError, match="at most 8 segments, but group has 50"):
+        draw_reliability(tables, by="group")
+    with pytest.raises(sc.InputError, match=r"8 parts of 2 models are 16\. Select one model"):
+        draw_bins(tables, by="site")
+    assert [*lines_of(parts_of(tables.select(["p"]), "site"))] == [f"site = {k}" for k in range(8)]
+    with pytest.raises(sc.InputTypeError, match="need a TableSet"):
+        draw_gaps(dict(tables), by="site")
+    with pytest.raises(sc.InputError, match="not both"):
+        draw_gaps(tables, by="site", ordered=True)
+
+
+def test_each_threshold_of_ordered_classes_has_a_panel(rng: np.random.Generator) -> None:
+    shares = rng.dirichlet([1, 1, 1], size=500)
+    rows = pd.DataFrame(shares, columns=["p_1", "p_2", "p_3"])
+    rows["y"] = [rng.choice([1, 2, 3], p=each) for each in shares]
+    label = sc.Classes("y", ordered=True)
+    tables = sc.scan(rows, y_true=label, y_prob={"m": "p_*"})
+    figure = draw_reliability(tables, ordered=True)
+    for (name, rel), ax in zip(tables.cumulative("m").items(), figure.axes, strict=True):
+        legend = ax.get_legend()
+        assert legend is not None
+        assert legend.get_title().get_text() == f"class {name}: SMECE"
+        assert texts(legend) == [sc_label(rel).removeprefix("SMECE ")]
+    with pytest.raises(sc.InputError, match="its classes are not ordered"):
+        draw_reliability(two_models(rng), ordered=True)
+
+
+def test_drawn_intervals_account_for_groups(rng: np.random.Generator) -> None:
+    group = np.repeat(np.arange(50), 40)
+    p = rng.uniform(size=2000)
+    y = np.clip(p + rng.normal(0, 0.2, 50)[group], 0, 1)
+    rows = {"y": y, "p": p, "group": group}
+    grouped = sc.scan(rows, y_true="y", y_prob="p", groups="group")
+    alone = sc.scan(rows, y_true="y", y_prob="p")
+    heights = []
+    for tables in (grouped, alone):
+        (ax,) = draw_gaps(tables).axes
+        ends = np.array(ax.containers[0][2][0].get_segments())[:, :, 1]
+        np.testing.assert_allclose(ends.T, sc.gap_intervals(tables["p"]), atol=1e-12)
+        heights.append(ends[:, 1] - ends[:, 0])
+    assert (heights[0] > 1.5 * heights[1]).all()
+
+
+# Rare events
+
+
+def rare(rng: np.random.Generator, center: float) -> sc.TableSet:
+    p = 1 / (1 + np.exp(-rng.normal(center, 1, 20_000)))
+    return sc.scan({"p": p, "y": rng.binomial(1, 0.7 * p)}, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize(("center", "scale"), [(-6, "logit"), (-3, "linear")])
+def test_axes_are_in_log_odds_if_most_predictions_are_rare(
+    rng: np.random.Generator, center: float, scale: str
+) -> None:
+    tables = rare(rng, center)
+    for draw in (draw_reliability, draw_gaps):
+        assert draw(tables).axes[0].get_xscale() == scale
+        for logit in (True, False):
+            axes = draw(tables, logit=logit).axes[0]
+            assert axes.get_xscale() == ("logit" if logit else "linear")
+
+
+def test_log_odds_show_more_bins_and_the_same_smece(rng: np.random.Generator) -> None:
+    p = 1 / (1 + np.exp(-rng.normal(-5, 1, 20_000)))
+    y = rng.binomial(1, np.where(p < 0.01, 2.5 * p, 0.4 * p))  # gaps that cancel in one of 10 bins
+    tables = sc.scan({"p": p, "y": y}, y_true="y", y_prob="p")
+    curved, straight = (draw_reliability(tables, logit=logit).axes[0] for logit in (True, False))
+    for ax in (curved, straight):
+        assert f"p: {sc_label(tables['p'])}" in texts(ax.get_legend())
+    drawn = tables.coarsen(log_odds_bins(tables.grid))["p"]
+    assert sc_label(drawn) != sc_label(tables["p"])
+    (points,) = drawn_points(curved)
+    x, label = np.ma.filled(points, np.nan).T
+    np.testing.assert_array_equal(x, np.where(np.isnan(label), x, drawn.mean_prob))
+    events = (drawn.mean_label > 0) & (drawn.mean_label < 1)
+    np.testing.assert_array_equal(label[events], drawn.mean_label[events])
+    low, high = curved.get_xlim()
+    assert ((x > low) & (x < high)).sum() >= 7
+    assert curved.get_ylim() == (low, high)
+
+
+def test_figures_in_log_odds_are_saved_without_warnings(rng: np.random.Generator) -> None:
+    rel = rare(rng, -6)["p"]
+    rel.plot(logit=True, consistency=True).figure_.savefig(io.BytesIO(), format="png")
+
+
+# One list of colors and marks
+
+
+def test_report_has_the_colors_and_marks_of_figures() -> None:
+    names = [f"model {k}" for k in range(8)]
+    rel = sc.reliability([0, 0.5, 1], [0.1, 0.4, 0.7])
+    (ax,) = draw_reliability(dict.fromkeys(names, rel)).axes
+    lines = ax.lines[1:]
+    shapes = {mark.marker: mark.shape for mark in MARKS}
+    specs = charts(names, [-0.1, 0.5])
+    for name in ("diagram", "sweep"):
+        found = [layer["encoding"] for layer in specs[name]["layer"] if "encoding" in layer]
+        (marks,) = ([each["color"], each["shape"]] for each in found if "shape" in each)
+        colors, given = (each["scale"]["range"] for each in marks)
+        assert colors == [line.get_color() for line in lines]
+        assert given == [shapes[str(line.get_marker())] for line in lines]
+    assert len(set(shapes.values())) == len({mark.character for mark in MARKS}) == 8
+
+
+def test_charts_that_can_be_saved_have_a_legend() -> None:
+    specs = charts(["a", "b"], [-0.1, 0.5])
+    for name in ("diagram", "contributions", "sweep", "decision"):
+        found = [layer["encoding"] for layer in specs[name]["layer"] if "encoding" in layer]
+        legends = [
+            each["color"].get("legend") for each in found if "field" in each.get("color", {})
+        ]
+        assert legends
+        assert None not in legends
+
+
+def test_treating_all_is_drawn_for_each_segment() -> None:
+    at = np.arange(1, 60) / 100
+    same = {
+        name: sc.net_benefit([0, 0.5, 1], [0.1, 0.4, p], at) for name, p in (("a", 0.7), ("b", 0.9))
+    }
+    other = same | {"b": sc.net_benefit([0, 0.5, 0.5], [0.1, 0.4, 0.9], at)}
+    for curves, number in ((same, 1), (other, 2)):
+        above = draw_decision(curves).axes[0]
+        drawn = [np.asarray(line.get_ydata()) for line in above.lines]
+        for curve in curves.values():
+            assert any(len(y) == 59 and np.allclose(y, curve.treat_all) for y in drawn)
+        assert len(above.lines) == 2 + number + 1
 
 
 # Constructors

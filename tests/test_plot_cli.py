@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from command_line import softcal_here
 
 import softcal as sc
+from softcal.plot import draw_bins, draw_gaps, draw_reliability, save_figure
 
 ITEMS = str(files("softcal") / "data" / "lidc_malignancy" / "items.csv")
 COLUMNS = ("--label", "soft_malignant", "--pred", "prob_rf_all", "--pred", "prob_lr_geometry")
@@ -105,8 +107,13 @@ def test_trend_orders_days_in_time(rng: np.random.Generator, tmp_path: Path) -> 
         (("-o", "f.pdf", "--day-format", "%Y"), "--day-format is for --kind trend"),
         (("-o", "f.pdf", "--kind", "gaps", "--threshold", "0.1"), "--threshold is for --kind "
                                                                   "decision"),
-        (("-o", "f.pdf", "--kind", "decision", "--bins", "5"), "--bins has no use with --kind "
-                                                               "decision"),
+        (("-o", "f.pdf", "--kind", "decision", "--bins", "5"), "--bins is for --kind reliability or "
+                                                               "gaps or trend or bins: leave it"),
+        (("-o", "f.pdf", "--kind", "bins", "--logit"), "--logit is for --kind reliability or gaps"),
+        (("-o", "f.pdf", "--kind", "decision", "--no-logit"), "--logit is for --kind reliability"),
+        (("-o", "f.pdf", "--kind", "decision", "--ordered"), "--ordered is for --kind reliability"),
+        (("-o", "f.pdf", "--ordered"), "--ordered must be as in the saved tables"),
+        (("-o", "f.pdf", "--by", "site"), "the set has no segments by 'site'"),
         (("-o", "f.pdf", "--kind", "decision", "--threshold", "0.12345"), "--threshold must be an "
                                                                           "edge"),
         (("-o", "f.pdf", "--level", "95"), "level must be"),
@@ -124,6 +131,93 @@ def test_refusals_name_the_remedy_and_write_nothing(
     assert done.returncode == 2
     assert said in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def drawn(tmp_path: Path, data: object, *options: object) -> bytes:
+    """Return the figure that a command draws."""
+    output = tmp_path / "figure.png"
+    done = softcal_here("plot", data, *options, "-o", output)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return output.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return rows of rare events with segments and groups."""
+    rng = np.random.default_rng(3)
+    p = rng.beta(0.6, 60, 4000)
+    made = {
+        "y": rng.binomial(1, p),
+        "p": p,
+        "site": np.arange(4000) % 3,
+        "g": np.arange(4000) // 50,
+    }
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    pd.DataFrame(made).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["reliability", "gaps", "bins", "decision"])
+def test_options_draw_what_python_draws(kind: str, rows: Path, tmp_path: Path) -> None:
+    line = ("--label", "y", "--pred", "p", "--kind", kind)
+    tables = sc.scan(rows, y_true="y", y_prob="p", by=["site"])
+    plain = drawn(tmp_path, rows, *line)
+    by_site = drawn(tmp_path, rows, *line, "--by", "site", "--title", "By site")
+    assert by_site != plain
+    tables.save(tmp_path / "rows.softcal")
+    saved = drawn(
+        tmp_path, tmp_path / "rows.softcal", "--kind", kind, "--by", "site", "--title", "By site"
+    )
+    assert by_site == saved
+    if kind == "decision":
+        return
+    draw: Any = {"reliability": draw_reliability, "gaps": draw_gaps, "bins": draw_bins}[kind]
+    save_figure(draw(tables, by="site", title="By site", size="column"), tmp_path / "python.png")
+    assert (tmp_path / "python.png").read_bytes() == by_site
+
+
+def test_axes_in_log_odds_are_the_default_for_rare_events(rows: Path, tmp_path: Path) -> None:
+    line = ("--label", "y", "--pred", "p")
+    default, logit, linear = (
+        drawn(tmp_path, rows, *line, *more) for more in ((), ("--logit",), ("--no-logit",))
+    )
+    assert default == logit != linear
+    common = (ITEMS, *COLUMNS)
+    default, logit, linear = (
+        drawn(tmp_path, *common, *more) for more in ((), ("--logit",), ("--no-logit",))
+    )
+    assert default == linear != logit
+
+
+@pytest.mark.parametrize("kind", ["reliability", "gaps", "bins", "decision"])
+def test_groups_change_the_intervals_of_each_kind(
+    kind: str, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    p, group = rng.uniform(size=2000), np.repeat(np.arange(40), 50)
+    y = np.clip(p + rng.normal(0, 0.2, 40)[group], 0, 1)
+    pd.DataFrame({"y": y, "p": p, "g": group}).to_csv(tmp_path / "rows.csv", index=False)
+    line = (tmp_path / "rows.csv", "--label", "y", "--pred", "p", "--kind", kind)
+    assert drawn(tmp_path, *line, "--group", "g") != drawn(tmp_path, *line)
+
+
+def test_decision_curves_of_segments_refuse_groups(rows: Path, tmp_path: Path) -> None:
+    options = ("--label", "y", "--pred", "p", "--kind", "decision", "--by", "site", "--group", "g")
+    done = softcal_here("plot", rows, *options, "-o", tmp_path / "f.pdf")
+    assert done.returncode == 2
+    assert "leave --by or --group out" in done.stderr
+
+
+def test_ordered_classes_are_drawn_by_threshold(rng: np.random.Generator, tmp_path: Path) -> None:
+    shares = rng.dirichlet([1, 1, 1], size=300)
+    frame = pd.DataFrame(shares, columns=["p_1", "p_2", "p_3"])
+    frame["y"] = [rng.choice([1, 2, 3], p=each) for each in shares]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    line = ("--label", "y", "--pred-columns", "p_*", "--ordered")
+    found = drawn(tmp_path, tmp_path / "rows.csv", *line)
+    label = sc.Classes("y", ordered=True)
+    tables = sc.scan(frame, y_true=label, y_prob={"p_*": "p_*"})
+    save_figure(draw_reliability(tables, ordered=True, size="column"), tmp_path / "python.png")
+    assert (tmp_path / "python.png").read_bytes() == found
 
 
 def test_labels_that_are_intervals_are_refused(tmp_path: Path) -> None:

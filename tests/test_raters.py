@@ -641,7 +641,7 @@ def test_score_of_a_saved_set_with_raters_shows_their_share(tmp_path: Path) -> N
     shown = " ".join(softcal("score", path).stdout.split())
     assert "Intervals are for new items and new raters" in shown
     compared = json.loads(softcal("compare", path, "--format", "json").stdout)
-    assert compared["residual_correlation"] is None
+    assert compared["pairs"][0]["residual_correlation"] is None
 
 
 def test_flags_must_be_true_or_false() -> None:

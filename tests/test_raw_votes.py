@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from command_line import softcal_here, text_of_page
+from command_line import softcal_here, text_of_page, without_source
 from same_tables import assert_same_table
 
 import softcal as sc
@@ -80,7 +80,8 @@ def test_command_line_scores_votes_in_one_or_two_files(folder: Path) -> None:
     separate = ("score", folder / "preds.csv", "--pred", "p", "--votes-file", folder / "votes.csv")
     mine = card(*separate, *OPTIONS)
     assert mine["models"][0]["smece"] == pytest.approx(sc.smece(SHARES, PREDS["p"]), abs=1e-12)
-    assert card("score", folder / "long.csv", "--pred", "p", *OPTIONS) == mine
+    long = card("score", folder / "long.csv", "--pred", "p", *OPTIONS)
+    assert without_source(long) == without_source(mine)
     with_raters = card(*separate, *OPTIONS, "--raters")
     expected = sc.smece_interval(SHARES, PREDS["p"], raters=True)
     assert expected.high != pytest.approx(mine["models"][0]["high"], rel=1e-6)
@@ -104,7 +105,8 @@ def test_every_command_that_reads_rows_takes_votes(folder: Path) -> None:
     source = (folder / "preds.csv", "--pred", "p", "--votes-file", folder / "votes.csv", *OPTIONS)
     saved, page = folder / "t.softcal", folder / "r.html"
     assert softcal_here("scan", *source, "--raters", "-o", saved).returncode == 0
-    assert card("score", saved) == card("score", *source, "--raters")
+    of_rows = card("score", *source, "--raters")
+    assert without_source(card("score", saved)) == without_source(of_rows)
     assert card("compare", *source, "--pred", "p2", "--raters")["n"] == N
     made = softcal_here("report", *source, "--raters", "-o", page)
     assert made.returncode == 0, made.stderr
@@ -197,7 +199,7 @@ def test_two_kinds_of_raters_have_a_table_each_and_a_difference(
     found = card(*kinds, "--by-rater", "side", "--level", "0.9")
     assert found["models"] == card(*kinds, "--raters", "--level", "0.9")["models"]
     mine = found["by_rater"]
-    assert (mine["column"], mine["level"]) == ("side", 0.9)
+    assert mine["column"] == "side"
     (model,) = mine["models"]
     assert [one["value"] for one in model["kinds"]] == ["left", "right"] == list(tables)
     for one, (kind, rel) in zip(model["kinds"], tables.items(), strict=True):
@@ -211,10 +213,10 @@ def test_two_kinds_of_raters_have_a_table_each_and_a_difference(
             [rel.smece, interval.low, interval.high], abs=1e-12
         )
     (difference,) = model["differences"]
-    assert (difference.pop("a"), difference.pop("b")) == ("left", "right")
-    assert difference == pytest.approx(
-        {name: getattr(both, name) for name in ("difference", "low", "high", "pvalue")}, abs=1e-12
-    )
+    assert (difference["a"], difference["b"], difference["level"]) == ("left", "right", 0.9)
+    assert difference["pvalue_holm"] is None
+    for name in ("difference", "low", "high", "pvalue"):
+        assert difference[name] == pytest.approx(getattr(both, name), abs=1e-12)
     KINDS.merge(PREDS, on="q.id").assign(p=lambda rows: 100 * rows["p"]).to_csv(
         folder / "one.csv", index=False
     )
@@ -271,7 +273,7 @@ def test_kinds_with_one_rater_are_scored_and_not_compared(
     assert [one["raters"] for one in model["kinds"]] == [1, WORKERS - 1]
     assert model["differences"] == []
     said = " ".join(softcal_here(*kinds, "--by-rater", "side").stdout.split())
-    assert said.endswith("A kind with one rater, or with one other rater, is not compared.")
+    assert "A kind with one rater, or with one other rater, is not compared." in said
     assert " minus " not in said.split("of the raters")[1].split("Each kind")[0]
     alone.assign(side="all").to_csv(folder / "kinds.csv", index=False)
     (model,) = card(*kinds, "--by-rater", "side")["by_rater"]["models"]
@@ -616,7 +618,7 @@ def test_warning_of_dawid_skene_is_a_note(
 ) -> None:
     monkeypatch.chdir(noteworthy)
     short = partial(sc.dawid_skene, max_iterations=1)
-    monkeypatch.setattr("softcal.scanning.ballots.dawid_skene", short)
+    monkeypatch.setattr("softcal.crowd.dawid_skene", short)
     line = ["score", "rows.csv", *RAW, "--aggregate", "dawid-skene", "--format", "json"]
     with warnings.catch_warnings():
         warnings.simplefilter("default")

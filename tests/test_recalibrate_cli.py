@@ -73,7 +73,7 @@ def test_auto_picks_a_method_by_its_brier_score(
     assert max(map(len, shown.splitlines())) <= 80 or str(cal) in shown
     for row in rows.values():
         assert f"{row['brier']:.5f}" in shown
-        assert f"{row['smece_value']:.4f}" in shown
+        assert f"{row['smece']:.4f}" in shown
     assert f"Saved {card['method']}" in shown
 
 
@@ -181,7 +181,7 @@ def test_apply_to_many_batches_of_text(tmp_path: Path, platt: Any) -> None:
     p = np.linspace(0, 1, 70_000)
     source, target = tmp_path / "many.tsv", tmp_path / "out.tsv"
     source.write_text('p,q"\tn\n' + "".join(f"{x!r}\t{i}\n" for i, x in enumerate(p.tolist())))
-    assert write_calibrated(platt, sc.Files(source), ['p,q"'], target) == (70_000, 0)
+    assert write_calibrated(platt, sc.Files(source), ['p,q"'], target) == (70_000, 0, 0)
     header, *lines = target.read_text().splitlines()
     assert header == 'p,q"\tn\t"p,q""_calibrated"'
     assert [float(line.split("\t")[2]) for line in lines] == platt.predict(p).tolist()
@@ -205,9 +205,8 @@ def test_apply_keeps_parquet_schema_metadata_and_values(
             capsys, "apply", calibrator, source, "--pred", "p", "-o", target, "--format", "json"
         )
     )
-    assert card == {
-        "n": 70_000, "method": "platt", "columns": ["p_calibrated"], "output": str(target), "notes": [],
-    }  # fmt: skip
+    assert (card["n"], card["method"], card["columns"]) == (70_000, "platt", ["p_calibrated"])
+    assert card["output"] == str(target)
     found = pq.read_table(target)
     assert found.drop_columns("p_calibrated").equals(table)
     assert found.schema.metadata[b"who"] == b"me"
@@ -217,14 +216,14 @@ def test_apply_keeps_parquet_schema_metadata_and_values(
 def test_apply_converts_text_to_parquet_and_back(tmp_path: Path, platt: Any) -> None:
     source = tmp_path / "in.csv"
     source.write_text("p,name\n0.5,x\n0.25,y\n")
-    assert write_calibrated(platt, sc.Files(source), ["p"], tmp_path / "out.parquet") == (2, 0)
+    assert write_calibrated(platt, sc.Files(source), ["p"], tmp_path / "out.parquet") == (2, 0, 0)
     table = pq.read_table(tmp_path / "out.parquet")
     assert table["p_calibrated"].to_pylist() == platt.predict([0.5, 0.25]).tolist()
     renamed = table.drop_columns("p_calibrated")
     pq.write_table(renamed, tmp_path / "again.pq")
     assert write_calibrated(
         platt, sc.Files(tmp_path / "again.pq"), ["p"], tmp_path / "again.tsv"
-    ) == (2, 0)
+    ) == (2, 0, 0)
     back = csv.read_csv(tmp_path / "again.tsv", parse_options=csv.ParseOptions(delimiter="\t"))
     assert back.equals(table)
 
@@ -356,7 +355,7 @@ def test_classes_are_recalibrated_applied_and_scored(
     before = json.loads(softcal(capsys, "score", classes, *names, *json_))["models"][0]
     assert card["held_out"][0]["brier"] == pytest.approx(before["brier"])
     assert card["held_out"][0]["log_loss"] == pytest.approx(before["log_loss"])
-    assert card["held_out"][0]["smece_value"] == pytest.approx(before["top_label_smece"])
+    assert card["held_out"][0]["smece"] == pytest.approx(before["top_label_smece"])
     order = [option for name in card["columns"] for option in ("--pred", name)]
     softcal(capsys, "apply", cal, classes, "--pred-columns", "p_*", "-o", out)
     by_pattern = out.read_bytes()  # in the file p_c comes first
@@ -553,7 +552,13 @@ def test_logits_of_one_column_are_recalibrated_and_applied(
     options = ("--label", "y", "--pred", "z", "--pred-scale", "logit", "--group", "who", "-o", cal)
     card = json.loads(softcal(capsys, "recalibrate", data, *options, "--format", "json"))
     expected = sc.calibrators.repair_preview(y, z, groups=np.arange(300) // 2, logits=True)
-    assert card["held_out"] == expected.as_rows()
+    for mine, theirs in zip(card["held_out"], expected.as_rows(), strict=True):
+        assert mine.pop("chosen") == (theirs["method"] == expected.best)
+        for name, value in mine.items():
+            known = (
+                name if name in theirs else f"smece_{name}".replace("smece_smece", "smece_value")
+            )
+            assert value == theirs[known]
     assert [row["method"] for row in card["held_out"]] == ["none", "temperature", "platt", "beta"]
     fitted = fit_map(card["method"], y, z, logits=True)
     assert card["calibrator"] == {**fitted.to_dict(), "columns": ["z"]}
@@ -611,8 +616,10 @@ def test_logits_of_classes_in_columns_and_in_lists(
         card = json.loads(softcal(capsys, "recalibrate", data, *options, "--format", "json"))
         for mine, theirs in zip(card["held_out"], expected.as_rows(), strict=True):
             assert mine["method"] == theirs["method"]
-            for score in ("brier", "log_loss", "smece_value", "smece_low"):
-                assert mine[score] == pytest.approx(theirs[score], rel=1e-9)
+            for name in ("brier", "log_loss"):
+                assert mine[name] == pytest.approx(theirs[name], rel=1e-9)
+            limits = (theirs["smece_value"], theirs["smece_low"])
+            assert (mine["smece"], mine["low"]) == pytest.approx(limits, rel=1e-9)
         assert "top-label" in softcal(capsys, "recalibrate", data, *options)
         softcal(capsys, "apply", cal, data, "--pred-columns", pred, "-o", out)
         found = pq.read_table(out)
@@ -657,3 +664,25 @@ def test_log_probabilities_are_calibrated_as_probabilities(
         softcal(capsys, "apply", cal, data, *line, out)
         found.append(np.genfromtxt(out, delimiter=",", names=True)[f"{name}_calibrated"])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_without_a_prediction_are_kept_under_a_name_of_choice(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, calibrator: Path, suffix: str
+) -> None:
+    rows, out = tmp_path / "rows.csv", tmp_path / f"out{suffix}"
+    rows.write_text("id,p\n1,0.3\n2,\n3,0.5\n")
+    line = ("apply", calibrator, rows, "--pred", "p", "-o", out, "--as", "fixed")
+    refused(capsys, *line)
+    shown = softcal(capsys, *line, "--keep-missing")
+    assert "3 rows (1 without a prediction), fixed by platt" in shown
+    table = csv.read_csv(out) if suffix == ".csv" else pq.read_table(out)
+    found = table["fixed"].to_pylist()
+    assert found[1] is None
+    right = sc.calibrators.load_calibrator(json.loads(calibrator.read_text())).predict([0.3, 0.5])
+    assert [found[0], found[2]] == right.tolist()
+    assert table["id"].to_pylist() == [1, 2, 3]
+    both = refused(capsys, *line, "--keep-missing", "--drop-missing")
+    assert "contradict each other" in both
+    taken = refused(capsys, *line[:-1], "id", "--keep-missing")
+    assert "already has a column 'id'" in taken

@@ -25,9 +25,11 @@ from softcal import cli
 from softcal._validation.inputs import Coded, Names, Rows
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
+from softcal.inference.smece import ABOVE_ITS_INTERVAL
 from softcal.report.charts import charts, vega_script
 from softcal.report.page import MAX_SEGMENTS, in_order
 from softcal.report.verdict import verdict
+from softcal.report.watch import write_watch_page
 from softcal.scanning.sample import Sample
 
 HOSTILE = "<script>alert(1)</script>\"'&"
@@ -331,15 +333,185 @@ def test_first_page_states_data_and_severity(tmp_path: Path) -> None:
     p = np.array([0.0, 1e-9, 0.2, 0.4, 1.0] * 40)
     y = np.clip(p + 0.2, 0, 1)
     page = written(tmp_path, y, {"model": p}, n_votes=np.full(200, 5), tolerance=0.03)
-    first = text_of(page).partition("Reliability diagram")[0]
-    assert "votes\n1,000" in first.replace("votes1,000", "votes\n1,000")
-    assert f"{y.mean():.4f}" in first
-    assert f"{p.mean():.4f}" in first
-    assert "40 and 40" in first  # predictions of exactly 0 and 1
-    assert "Material means that the interval lies above 0.03." in first
-    assert '<strong class="severity material">material</strong>' in page
+    first = before_the_diagram(page)
+    assert f"200 rows with 1,000 votes, mean label {y.mean():.4f}." in first
+    assert f"Mean prediction: {p.mean():.4f}. Predictions of 0 and of 1: 40 and 40." in first
+    assert "Material: the interval lies above 0.03." in first
+    assert '<strong class="verdict material">material, too low</strong>' in page
     grouped = written(tmp_path, y, {"model": p}, groups=np.arange(200) // 2)
-    assert "40 and 40" in text_of(grouped).partition("Reliability diagram")[0]
+    assert "40 and 40" in before_the_diagram(grouped)
+
+
+def before_the_diagram(page: str) -> str:
+    """Return the visible text above the reliability diagram."""
+    shown = page[page.index("<body>") : page.index('<h2 id="diagram-title">')]
+    return " ".join(text_of(shown).split())
+
+
+def cards_of(page: str) -> list[str]:
+    """Return the visible text of each answer card."""
+    found = re.findall(r'<article class="card [\w-]+">(.*?)</article>', page, re.DOTALL)
+    return [" ".join(text_of(re.sub("</d[dt]>", " ", each)).split()) for each in found]
+
+
+def commands_in(card: str) -> list[str]:
+    return re.findall(r"softcal (?:recalibrate|audit|plan) .*?(?= Why)", card)
+
+
+def test_each_card_answers_before_the_diagram(tmp_path: Path) -> None:
+    nodules = lidc_malignancy()
+    y, models = nodules["soft_malignant"], {name: nodules[name] for name in MODELS}
+    page = written(tmp_path, y, models)
+    assert before_the_diagram(page).startswith("Skip to the answer Calibration report 1,377 rows")
+    for card, (name, p) in zip(cards_of(page), models.items(), strict=True):
+        found, gaps = sc.smece_interval(y, p), sc.gap_intervals(y, p, simultaneous=True)
+        rel = sc.reliability(y, p)
+        worst = int(np.abs(rel.gap * rel.count).argmax())
+        low, high = sorted([-gaps.low[worst], -gaps.high[worst]])
+        benefit = sc.net_benefit(y, p, [0.05])
+        for text in (
+            f"{name}: material, too low calibrated? no",
+            f"SMECE {found.value:.3f} {100 * found.value:.1f} points",
+            f"95% interval {100 * found.low:.1f} to {100 * found.high:.1f}",
+            f"Predictions of {worst / 10:g} to {(worst + 1) / 10:g} are "
+            f"{-100 * rel.gap[worst]:.1f} points too low ({100 * low:.1f} to {100 * high:.1f}), in "
+            f"{rel.count[worst]} rows.",
+            f"{benefit.sentences[0]} At a threshold of 5%, net benefit is {benefit.value[0]:.4f}; "
+            f"the best recalibration would add {benefit.cost[0]:.4f}.",
+            "Recalibrate these probabilities before you use them. softcal recalibrate ROWS",
+            f"p-value {'below 0.001' if found.pvalue < 0.001 else found.pvalue}",
+        ):
+            assert text in card
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("off", "softcal recalibrate rows.csv --label y --pred p -o calibrator.json"),
+        ("fine", None),
+        ("few", "softcal plan rows.csv --label y --pred p --half-width 0.02"),
+        ("opposite", "softcal audit rows.csv --label y --pred p --by 'the site'"),
+    ],
+)
+def test_card_has_the_command_of_the_next_step_and_it_runs(
+    kind: str, command: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    y, p, site = of_opposite_segments()
+    if kind != "opposite":
+        outcomes = (np.random.default_rng(0).random(p.size) < p).astype(float)
+        y, site = {"off": p - 0.1, "fine": p, "few": outcomes}[kind], np.full(p.size, "one")
+    rows = pd.DataFrame({"y": y, "p": p, "the site": site})
+    rows[:: 30 if kind == "few" else 1].to_csv(tmp_path / "rows.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    options = ["--label", "y", "--pred", "p", "--by", "the site"]
+    assert cli.run(["report", "rows.csv", *options]) == 0
+    (card,) = cards_of((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert commands_in(card) == ([] if command is None else [command])
+    if command is not None:
+        assert cli.run(shlex.split(command)[1:]) in (0, 1)  # 1: an audit found segments
+    rows[::100].to_csv(tmp_path / "rows.csv", index=False)  # too few for a plan
+    assert cli.run(["report", "rows.csv", *options]) == 0
+    assert "softcal plan" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_page_names_the_error_ece_if_labels_are_hard(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.random(2000)
+    y = (rng.random(2000) < p**2).astype(float)
+    options: dict[str, Any] = {"by": np.arange(2000) % 4, "bins": 20}
+    models = {"SMECE model": p, "q": p**3}
+    page = written(tmp_path, y, models, **options)
+    shown = text_of(page[page.index("<body>") : page.index('id="report-data"')])
+    hidden = ABOVE_ITS_INTERVAL  # in which the script replaces the name
+    assert re.findall(r"SMECE(?! model)", shown.replace(hidden, "")) == []
+    assert shown.count("SMECE model") > 5
+    assert "ECE 0." in shown
+    assert data_in(page)["error"] == "ECE"
+    soft = written(tmp_path, y * 0.9, models, **options)
+    assert data_in(soft)["error"] == "SMECE"
+
+
+def test_every_link_of_the_contents_leads_to_a_heading(tmp_path: Path) -> None:
+    nodules = lidc_malignancy()
+    models = {name: nodules[name] for name in MODELS}
+    page = written(tmp_path, nodules["soft_malignant"], models, by={"the fold": nodules["fold"]})
+    contents = page[page.index('<nav aria-label="Contents">') :].partition("</nav>")[0]
+    links = re.findall(r'<a href="#([^"]+)">(.*?)</a>', contents)
+    headings = re.findall(r'<h2 id="([^"]+)"[^>]*>(.*?)</h2>', page)
+    assert links == headings
+    assert [text_of(title) for _, title in links] == [
+        "Which model is better calibrated?", "Reliability diagram", "Where the error is",
+        "Does the number of bins matter?", "By the fold", "What it costs at a threshold",
+        "What recalibration would do", "Table of bins", "How this was computed",
+    ]  # fmt: skip
+
+
+def line_in(page: str) -> str:
+    return " ".join(text_of(page[page.index('id="lines"') :].partition("</table>")[0]).split())
+
+
+def test_calibration_line_is_that_of_the_summary(tmp_path: Path) -> None:
+    nodules = lidc_malignancy()
+    y, p, patient = (nodules[k] for k in ("soft_malignant", "prob_lr_geometry", "patient"))
+    for groups in (None, patient):
+        shown = line_in(written(tmp_path, y, {"m": p}, groups=groups))
+        found = sc.calibration_summary(y, p, groups=groups)
+        for each in (found.slope, found.calibration_in_the_large):
+            assert f"{each.value:.2f}{each.low:.2f} to {each.high:.2f}" in shown
+        assert "Slope below 1: predictions are too extreme." in shown
+        assert "Intercept above 0: predictions are too low on average." in shown
+    assert "Slope above 1" in line_in(written(tmp_path, p, {"m": 0.25 + p / 2}))
+    extreme = line_in(written(tmp_path, y, {"m": np.where(p < 0.1, 0, p)}))
+    assert "The logistic recalibration needs predictions between 0 and 1" in extreme
+    assert 'id="lines"' not in written(tmp_path, [0.3], {"m": [0.4]})
+
+
+def test_nested_columns_are_folded_under_their_parent(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p, site = rng.random(1200), np.arange(1200) % 6
+    by = {"site": site, "region": site % 2, "age": rng.integers(0, 3, 1200), "same": site * 0}
+    page = written(tmp_path, p**2, {"m": p}, by=by)
+    titles = re.findall(r'<h2 id="segments-title-\d">By <span class="name">(\w+)</span></h2>', page)
+    assert sorted(titles) == ["age", "region", "same"]
+    inner = re.findall(r'<details class="inner"><summary>(.*?)</summary>', page)
+    assert [text_of(each) for each in inner] == [
+        "By site, 6 values: each occurs with one value of region"
+    ]
+    region = page.partition('By <span class="name">region</span></h2>')[2].partition("</section>")[
+        0
+    ]
+    assert '<details class="inner">' in region
+    assert [each["by"] for each in data_in(page)["segments"]] == list(by)
+
+
+def test_segments_that_repeat_the_whole_say_recalibrate_first(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p, site = rng.uniform(0.3, 0.7, 4000), np.arange(4000) % 4
+    first = "Recalibrate first. a and b are off as a whole"
+    models = {"a": p, "b": p + 0.01}
+    assert first in text_of(written(tmp_path, p - 0.1, models, by=site))
+    worse = np.where(site == 1, p - 0.3, p - 0.05)
+    assert "Recalibrate first" not in text_of(written(tmp_path, worse, models, by=site))
+    assert "Recalibrate first" not in text_of(written(tmp_path, p, {"a": p}, by=site))
+
+
+def test_card_names_the_segment_that_is_worse_than_all_rows(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p, site = rng.uniform(0.4, 0.6, 4000), np.arange(4000) % 4
+    y = np.where(site == 1, p - 0.3, p - 0.05)
+    page = written(tmp_path, y, {"m": p}, by={"site": site})
+    row = data_in(page)["segments"][0]["models"][0]["rows"][0]
+    (card,) = cards_of(page)
+    assert row["value"] == "1"
+    assert (
+        f"In site = 1, SMECE is {100 * row['low']:.1f} to {100 * row['high']:.1f} points." in card
+    )
+    (same,) = cards_of(written(tmp_path, p - 0.1, {"m": p}, by={"site": site}))
+    assert "In site" not in same
 
 
 @pytest.mark.parametrize(
@@ -356,7 +528,7 @@ def test_report_of_tables_counts_exact_zeros_where_the_sums_tell(
 ) -> None:
     rows = pd.DataFrame({"p": p * 10, "y": 0.5, "g": range(10 * len(p))})
     tables = sc.scan(rows, y_true="y", y_prob="p", **options)
-    first = text_of(written(tmp_path, tables)).partition("Reliability diagram")[0]
+    first = before_the_diagram(written(tmp_path, tables))
     times_10 = re.sub(r"(?<!\.)\b[1-9]\b", lambda found: f"{found[0]}0", shown)
     assert times_10 in first
 
@@ -405,6 +577,16 @@ def test_decision_panel_has_the_numbers_of_net_benefit(tmp_path: Path) -> None:
     assert model["shown"] == expected
     assert model["cost"] == [f"{cost:.4f}" for cost in found.cost]
     assert model["value"] == pytest.approx(found.value, abs=1e-6)
+
+
+@pytest.mark.parametrize(("lowest", "start"), [(0.0, 0.06), (0.3, 0.34), (0.96, 0.97), (1.0, 0.05)])
+def test_first_threshold_has_rows_below_it(lowest: float, start: float, tmp_path: Path) -> None:
+    p = np.linspace(lowest, 1, 1001)
+    panel = data_in(written(tmp_path, p, {"m": p}))["decision"]
+    at = panel["thresholds"][panel["start"]]
+    assert at == start
+    if start != 0.05:  # at 5% there are none
+        assert np.mean(p < at) >= 0.05 > np.mean(p < at - 0.01)
 
 
 def test_decision_chart_cuts_lines_and_never_values(tmp_path: Path) -> None:
@@ -512,7 +694,7 @@ def test_few_rows_give_no_verdict(rows: int, tmp_path: Path) -> None:
     reader = Reader()
     reader.feed(page := written(tmp_path, y, {"model": p}))
     assert '<article class="card undecided">' in page
-    assert f"{rows} row{'s' if rows > 1 else ''}. Predictions" in reader.text
+    assert f"{rows} row{'s' if rows > 1 else ''}, mean label" in reader.text
 
 
 def test_an_error_of_unclear_size_is_named_with_its_direction() -> None:
@@ -593,6 +775,25 @@ def test_segments_are_ordered_by_the_error_that_is_sure(
     assert rows[3]["low"] == 0
     by_value = {row["value"]: row for row in rows}
     assert by_value["few"]["debiased"] > by_value["many"]["debiased"] > by_value["few"]["low"]
+
+
+def test_columns_are_ordered_by_the_error_that_is_sure(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.uniform(0.4, 0.6, 3000)
+    by: dict[str, Any] = {
+        "none": rng.integers(0, 2, 3000),
+        "some": np.arange(3000) % 3,
+        "most": p > 0.5,
+    }
+    y = p - 0.1 * (by["some"] == 1) - 0.3 * by["most"]
+    page = written(tmp_path, y, {"m": p}, by=by)
+    titles = re.findall(r'<h2 id="segments-title-\d">By <span class="name">(\w+)</span></h2>', page)
+    sure = {
+        each["by"]: max(row["low"] for row in each["models"][0]["rows"])
+        for each in data_in(page)["segments"]
+    }
+    assert titles == sorted(sure, key=sure.__getitem__, reverse=True) == ["most", "some", "none"]
 
 
 def test_comparison_with_all_rows_has_no_column_if_all_are_unclear(
@@ -763,20 +964,30 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     assert cli.run(["report", saved, "-o", of_file]) == 0
     rows, file = (Path(path).read_text(encoding="utf-8") for path in (of_rows, of_file))
     ours, other = data_in(rows), data_in(file)
-    if not group:  # only the cost of miscalibration needs the rows
+    costs = r"the best recalibration would add 0\.\d+"
+    if group:  # the intervals of decisions and of calibration lines need the rows
+        assert ours.pop("decision")["models"]
+        assert other.pop("decision") is None
+        rows = re.sub(r"<dt>Cost</dt>.*?</dd>\n", "", rows, flags=re.DOTALL)
+        start, table = rows.index('<div class="scroll"><table id="lines"'), "</table></div>\n"
+        rows = rows[:start] + rows[start:].partition(table)[2]
+        panel = re.compile('<h2 id="cost-title".*?</section>', re.DOTALL)
+        rows, file = (panel.sub("", page) for page in (rows, file))
+    else:  # only the cost of miscalibration needs the rows
         sources = [each["decision"].pop("source") for each in (ours, other)]
         file = file.replace(*reversed(sources))
         for one, two in zip(ours["decision"]["models"], other["decision"]["models"], strict=True):
-            costs = [list(map(float, each.pop("cost"))) for each in (one, two)]
-            np.testing.assert_allclose(costs[0], costs[1], atol=2e-3)
+            found = [list(map(float, each.pop("cost"))) for each in (one, two)]
+            np.testing.assert_allclose(found[0], found[1], atol=2e-3)
+        rows, file = (re.sub(costs, "", page) for page in (rows, file))
     assert ours == other
     assert data_in(rows)["segments"]
     before, _, after = rows.partition("What recalibration would do</h2>")
     if group:  # the grid of groups does not tell exact zeros
         for known in ("177 and 0", "0 and 0"):
-            file = file.replace('"wide">unknown</td>', f'"wide">{known}</td>', 1)
-    assert file.startswith(before.rpartition("<section")[0])
-    assert ('id="threshold"' in before) == (not group)
+            file = file.replace("of 1: unknown.", f"of 1: {known}.", 1)
+    named = file.replace("softcal recalibrate ROWS", "softcal recalibrate items.csv")
+    assert named.startswith(before.rpartition("<section")[0])
     assert "This report was made from tables" not in rows
     assert "This report was made from tables" in file
     grouped = " --group patient" * bool(group)
@@ -858,8 +1069,13 @@ def test_report_intervals_account_for_groups(tmp_path: Path) -> None:
     assert f"{pair.low:+.4f} to {pair.high:+.4f}".replace("-", "\N{MINUS SIGN}") in page
     preview = sc.calibrators.repair_preview(y, p, n_votes=m, groups=nodules["patient"])
     assert f'<td class="wide">{preview.after[2].brier:.5f}</td>' in page
+    at = np.array(data["decision"]["thresholds"])
+    benefit = sc.net_benefit(y, p, at, groups=nodules["patient"])
+    shown = [text for _, text in data["decision"]["models"][0]["shown"]]
+    assert shown == [f"{a:.4f} to {b:.4f}" for a, b in zip(benefit.low, benefit.high, strict=True)]
+    assert not np.allclose(benefit.low, sc.net_benefit(y, p, at).low, atol=1e-4)
     few = written(tmp_path, y, {"forest": p}, groups=np.arange(y.size) % 4)
-    assert ">Recalibration</h2>" not in few  # fewer groups than folds
+    assert "What recalibration would do</h2>" not in few  # fewer groups than folds
 
 
 def test_downloaded_tables_load_and_keep_groups(tmp_path: Path) -> None:
@@ -940,7 +1156,8 @@ def test_page_needs_no_network(tmp_path: Path, rng: np.random.Generator) -> None
     page = written(tmp_path, p, {"p": p, "q": p**2})
     reader = Reader()
     reader.feed(page)
-    assert set(reader.addresses) <= {"#verdict"}
+    assert all(each.startswith("#") for each in reader.addresses)
+    assert {f'id="{each[1:]}"' in page for each in reader.addresses} == {True}
     assert "default-src 'none'; base-uri 'none'; form-action 'none'" in page
     assert len(page) < 1_500_000
 
@@ -1105,7 +1322,7 @@ def test_recalibration_is_evaluated_on_held_out_rows(tmp_path: Path) -> None:
     exact = written(tmp_path, y, {"exact": y})
     assert "No method improved the held-out Brier score" in exact
     few = written(tmp_path, y[:99], {"forest": p[:99]}, sample_weight=np.ones(99))
-    assert ">Recalibration</h2>" not in few
+    assert "What recalibration would do</h2>" not in few
 
 
 def test_a_report_on_many_classes_is_about_the_predicted_class(
@@ -1134,7 +1351,7 @@ def test_a_report_on_many_classes_is_about_the_predicted_class(
     assert "overconfident" in page
     assert "The probability of the predicted class is compared with" in page
     assert "other is better calibrated than model" in page
-    assert ">Recalibration</h2>" not in page
+    assert "What recalibration would do</h2>" not in page
     assert "softcal recalibrate ROWS --label-columns … --pred-columns …" in text_of(page)
 
 
@@ -1346,3 +1563,54 @@ def test_vega_script_is_regenerated_without_a_cache(
 def no_home(_: Path) -> Path:
     message = "Could not determine home directory."
     raise RuntimeError(message)
+
+
+def watched(path: Path, *, rows: int, dates: list[Any], drift: float = 0.3) -> tuple[str, Any]:
+    """Return the page of a watch whose model is off in the second half, and the last state."""
+    rng, watch, states = np.random.default_rng(0), sc.Watch(), []
+    for k, date in enumerate(dates):
+        p = rng.uniform(0.4, 0.9, rows)
+        y = rng.random(rows) < p - drift * (k >= len(dates) / 2)
+        states.append(watch.update(sc.reliability(y, p), date=date))
+    write_watch_page(path / "watch.html", states, tolerance=0.02, level=0.95)
+    return (path / "watch.html").read_text(encoding="utf-8"), states
+
+
+def lines_of(page: str) -> list[list[str]]:
+    """Return the cells of the table of updates, newest first."""
+    found = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page, re.DOTALL)
+    return [[date, *re.findall(r"<td[^>]*>(.*?)</td>", cells)] for date, cells in found]
+
+
+def test_watch_page_lists_weeks_if_days_have_few_rows(tmp_path: Path) -> None:
+    days = pd.date_range("2026-03-04", periods=60).strftime("%Y-%m-%d").tolist()
+    for rows, weekly in ((29, True), (30, False)):
+        page, states = watched(tmp_path, rows=rows, dates=days)
+        lines = lines_of(page)
+        shown = [line[0] for line in lines]
+        mondays = sorted({str(pd.Timestamp(day).to_period("W").start_time.date()) for day in days})
+        assert shown == (mondays if weekly else days)[::-1]
+        assert sum(int(line[1]) for line in lines) == 60 * rows
+        assert ("SMECE<br>new rows" in page) == (not weekly)
+        assert ("46 earlier updates" in page) == (not weekly)
+        # A line of a week is the state at its end.
+        for line in lines if weekly else []:
+            end = str((pd.Timestamp(line[0]) + pd.Timedelta("7D")).date())
+            state = [each for each in states if each.date < end][-1]
+            assert line[2] == f"{state.worst.smece:.4f}"
+            assert line[4] == f"{state.evidence:.3g}"
+    numbered, _ = watched(tmp_path, rows=5, dates=list(range(20)))
+    assert [line[0] for line in lines_of(numbered)] == [str(k) for k in range(19, -1, -1)]
+
+
+def test_watch_page_shows_the_error_since_the_change(tmp_path: Path) -> None:
+    days = pd.date_range("2026-03-04", periods=40).strftime("%Y-%m-%d").tolist()
+    page, states = watched(tmp_path, rows=50, dates=days)
+    last = states[-1]
+    assert last.alarm
+    assert last.since >= days[18]
+    text = re.sub("</d[dt]>", " ", page)
+    assert f"error since {last.since} " in text_of(text)
+    assert f"mean gap since then +{last.worst.gap_since:.3f} " in text_of(text)
+    calm, _ = watched(tmp_path, rows=50, dates=days, drift=0.0)
+    assert "error since" not in calm

@@ -138,7 +138,9 @@ def test_the_page_explains_a_value_above_its_interval_where_it_happens(
     low, high = map(float, str(opened.interval(0)).split(" to "))
     assert low < high < float(str(opened.smece(0)))
     assert above.is_visible()
-    assert "SMECE is above its interval" in str(above.text_content())
+    assert "ECE is above its interval" in str(above.text_content())
+    assert "SMECE" not in opened.page.locator("body").inner_text()  # labels are 0 or 1
+    assert "ECE" in opened.page.locator("#sweep svg text").all_text_contents()
     opened.choose_bins(10)
     assert not above.is_visible()
 
@@ -279,7 +281,10 @@ def test_charts_can_be_saved(browser: Browser, lidc_report: Path, chart: str) ->
             opened.page.locator(f"button[data-chart={chart}][data-kind={kind}]").click()
         suffix = "_hardened" if chart == "sweep" else ""
         assert waiting.value.suggested_filename == f"{chart}{suffix}.{kind}"
-        assert waiting.value.path().read_bytes().startswith(start)
+        saved = waiting.value.path().read_bytes()
+        assert saved.startswith(start)
+        for model in MODELS if kind == "svg" else ():  # in the legend
+            assert f">{model}</text>" in saved.decode()
     assert opened.troubles == []
 
 
@@ -386,6 +391,48 @@ def test_random_names_run_no_script(
         assert opened.requests == [opened.own]
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_first_screen_has_the_whole_answer(
+    browser: Browser, lidc_report: Path, width: int, height: int, scheme: str
+) -> None:
+    viewport = {"width": width, "height": height}
+    page = Opened(browser, lidc_report, viewport=viewport, color_scheme=scheme).page
+    card = page.locator("#answers .card").first
+    for part in ("h2 .verdict", ".numbers", ".asked", "code"):
+        box = card.locator(part).first.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= height
+    assert "softcal recalibrate" in card.locator("code").inner_text()
+    assert not card.locator(".judged").is_visible()
+    card.locator("summary").first.click()
+    assert card.locator(".judged").is_visible()
+
+
+def test_first_screen_has_the_verdicts_of_four_models(
+    browser: Browser, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.random(500)
+    models = {f"model_{k}": p ** (1 + k / 4) for k in range(4)}
+    sc.write_report(tmp_path / "r.html", p, models)
+    page = Opened(browser, tmp_path / "r.html", viewport={"width": 1280, "height": 800}).page
+    for part in (".verdict", ".numbers"):
+        boxes = [each.bounding_box() for each in page.locator(f"#answers {part}").all()]
+        assert len(boxes) == 4
+        assert all(box is not None and box["y"] + box["height"] <= 800 for box in boxes)
+
+
+def test_contents_scroll_to_their_sections(browser: Browser, lidc_report: Path) -> None:
+    page = Opened(browser, lidc_report).page
+    for link in page.locator("nav a").all():
+        link.click()
+        heading = page.locator(str(link.get_attribute("href")))
+        assert heading.inner_text() == link.inner_text()
+        box = heading.bounding_box()
+        assert box is not None
+        assert -1 < box["y"] < 720  # within rounding
+
+
 @pytest.mark.parametrize("width", [360, 375, 1280])
 def test_page_fits_the_screen(browser: Browser, lidc_report: Path, width: int) -> None:
     """Nothing scrolls sideways, no cell is cut, and words break only after _ - . and /."""
@@ -443,6 +490,10 @@ def test_print_shows_folded_content_and_no_controls(
     assert page.locator("#models tbody tr:visible").all_inner_texts() == [
         "prob_rf_all\t0.0952\t0.081 to 0.106"
     ]
+    diagram, content = (page.locator(each).bounding_box() for each in ("#diagram svg", "#models"))
+    assert diagram is not None
+    assert content is not None
+    assert diagram["width"] >= 0.98 * content["width"]
     # Unbreakable parts are short enough to leave no half page blank.
     kept_whole = page.eval_on_selector_all(
         "body *",

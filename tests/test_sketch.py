@@ -12,14 +12,15 @@ from command_line import softcal_here
 from rich.console import Console
 
 import softcal as sc
-from softcal.cli import display
+from softcal.cli import sketch
 from softcal.datasets import lidc_malignancy
+from softcal.plot import COLORS, MARKS
 
 
 def shown(models: dict[str, sc.Reliability], encoding: str = "utf-8", width: int = 80) -> list[str]:
     raw = io.BytesIO()
     with io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace") as file:
-        display.show_sketch(Console(file=file, width=width, highlight=False), models)
+        sketch.show_sketch(Console(file=file, width=width, highlight=False), models)
         file.flush()
         return raw.getvalue().decode(encoding).splitlines()
 
@@ -77,6 +78,29 @@ def test_all_models_share_one_scale(rel: sc.Reliability) -> None:
     assert alone.count("█") == 2 * beside.count("█") == 16
 
 
+def test_few_rows_do_not_set_the_scale_and_one_row_has_a_short_bar() -> None:
+    p, y = np.repeat([0.1, 0.4], 50), np.repeat([0.3, 0.3], 50)
+    for n, bar in ((1, "░"), (2, "█" * 16)):
+        rel = sc.reliability(np.append(y, [0.0] * n), np.append(p, [0.9] * n), bins=4)
+        first, second, _, few = rows_of(shown({"m": rel}))
+        assert first.endswith("█" * 16 + "│")
+        assert second.endswith("│" + "█" * 8)
+        assert few.endswith("│" + bar)
+
+
+def test_models_have_the_marks_and_colors_of_figures(rel: sc.Reliability) -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=80, force_terminal=True, color_system="truecolor")
+    sketch.show_sketch(console, dict.fromkeys("abcdefgh", rel))
+    text = file.getvalue()
+    for name, mark, color in zip("abcdefgh", MARKS, COLORS, strict=True):
+        red, green, blue = (int(color[k : k + 2], 16) for k in (1, 3, 5))
+        paint = f"\x1b[38;2;{red};{green};{blue}m"
+        assert f"{paint}{mark.character} \x1b[0m\x1b[1m{name}" in text
+        assert f"{paint}{'█' * 16}" in text
+    assert not any(mark.character in line for line in shown({"m": rel}) for mark in MARKS)
+
+
 def test_small_gaps_make_small_bars() -> None:
     nearly = sc.reliability([0.51, 0.51, 0.49], [0.5, 0.5, 0.5], bins=1)
     assert "█" * 2 not in "".join(rows_of(shown({"m": nearly})))
@@ -99,7 +123,7 @@ def test_many_bins_are_merged_into_at_most_ten(
     rng: np.random.Generator, bins: int, merged: int
 ) -> None:
     rel = sc.reliability(rng.random(500), rng.random(500), bins=bins)
-    few = display.with_few_bins(rel)
+    few = sketch.with_few_bins(rel)
     assert len(few.bins) == merged
     assert few.n == rel.n
     assert few.bias == pytest.approx(rel.bias, abs=1e-12)

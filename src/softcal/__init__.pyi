@@ -11,6 +11,10 @@ from . import (
 )
 from .votes import Votes as Votes
 from .bins import Bins as Bins
+from .cards import (
+    ScoreCard as ScoreCard,
+    score as score,
+)
 from .crowd import dawid_skene as dawid_skene
 from .decision import (
     net_benefit as net_benefit,

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _FRAMES = "narwhals duckdb pyarrow"
-_CLI = f"typer rich {_FRAMES}"
+_CLI = f"typer rich msgspec {_FRAMES}"
 _REPORT = "altair jinja2 vl-convert-python"
 EXTRAS = {
     "typer": _CLI,
     "rich": _CLI,
+    "msgspec": _CLI,
     "narwhals": _FRAMES,
     "duckdb": _FRAMES,
     "pyarrow": _FRAMES,

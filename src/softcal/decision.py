@@ -200,11 +200,11 @@ def net_benefit(
         beyond = _Beyond.of_rows(rows, at)
         numbers = inputs.numbers_of_groups(groups, rows, y_true, y_prob)
     sums = beyond.sums[None]
-    if numbers is None:
-        found = _covariance(sums, beyond.total, beyond.total_sq)
-    else:
-        found = _grouped_covariance([inputs.columns(rows)[0]], rows, at, numbers)
-    value, low, high = _limits(sums, beyond.total, *found, at, level)
+    grouped = None
+    if numbers is not None:
+        grouped = _grouped_covariance([inputs.columns(rows)[0]], rows, at, numbers)
+    totals = beyond.total, beyond.total_sq
+    value, low, high = _limits(sums, totals, at, level, grouped)
     odds = at / (1 - at)
     curve = corp(y_true, y_prob, sample_weight=sample_weight)
     start = curve.recalibrated.searchsorted(at)
@@ -332,9 +332,8 @@ class PairedDecisions:
         """Return the difference with its interval; groups have their own covariance and number."""
         parts = [self._parts[k] for k in sorted(self._parts)]
         sums = np.sum([part[0] for part in parts], axis=0)
-        total, total_sq = np.sum([part[1] for part in parts], axis=0).tolist()
-        found = _covariance(sums, total, total_sq) if grouped is None else grouped
-        limits = _limits(sums, total, *found, self.threshold, level)
+        totals = np.sum([part[1] for part in parts], axis=0).tolist()
+        limits = _limits(sums, totals, self.threshold, level, grouped)
         if not self._differ:  # the same predictions
             limits = (limits[0],) * 3
         return NetBenefitDifference(self.threshold, *limits, names, level)
@@ -368,23 +367,42 @@ def _covariance(sums: FloatArray, total: float, total_sq: float) -> tuple[FloatA
 
 
 def _limits(
-    sums: FloatArray, total: float, covariance: FloatArray, n: float, at: FloatArray, level: float
+    sums: FloatArray,
+    totals: Sequence[float],
+    at: FloatArray,
+    level: float,
+    grouped: tuple[FloatArray, float] | None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return net benefit, or its difference between two models, and both limits.
 
     Each mean has a score interval. Their distances to the means are combined like standard errors
     (method of variance estimates recovery). Their correlations allow for part of an unseen row,
     a case or a needless action but never both, so they are continuous where a variance becomes 0.
+
+    With groups, the variance is that of groups if it is larger, and the rows count as so many
+    independent ones as have this variance. Student's quantile is that of the number of groups.
     """
-    means, odds = _means(sums, total), at / (1 - at)
+    means, odds = _means(sums, totals[0]), at / (1 - at)
     factor = np.concatenate([sign * np.stack([np.ones_like(odds), -odds]) for sign in (1, -1)])
     factor = factor[: len(means)]
     value = (factor * means).sum(axis=0)
-    if n < 1 + 1e-9:  # one row or group does not show how much rows vary
+    covariance, rows = _covariance(sums, *totals)
+    units = rows if grouped is None else grouped[1]
+    if units < 1 + 1e-9:  # one row or group does not show how much rows vary
         return value, np.full_like(value, -math.inf), np.full_like(value, math.inf)
-    covariance = n / (n - 1) * covariance
+    covariance = rows / (rows - 1) * covariance
+    n = np.full(at.size, rows)
+    if grouped is not None:
+        of_groups = units / (units - 1) * grouped[0]
+        alone, together = (
+            np.einsum("ik,ijk,jk->k", factor, each, factor) for each in (covariance, of_groups)
+        )
+        wider = together > alone
+        covariance = np.where(wider, of_groups, covariance)
+        share = np.divide(alone, together, out=np.zeros(at.size), where=together > 0)
+        n = np.where(wider, np.clip(rows * share, min(units, rows), rows), n)
     variance = np.maximum(np.einsum("iik->ik", covariance), 0.0)
-    low, high = score_limits(means, variance, n, student_reach(n, level))
+    low, high = score_limits(means, variance, n, student_reach(units, level))
     of_model = np.arange(len(means)) // 2
     unseen = 2 * np.eye(len(means)) - (of_model[:, None] == of_model)
     error = np.sqrt(variance + _UNSEEN / n**2)

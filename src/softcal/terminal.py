@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, ProgressColumn
 
+    from softcal.cards.card import Card, Grid
+
 
 def console() -> Console:
     """Return a console without automatic highlighting."""
@@ -47,6 +49,47 @@ def print_table(console: Console, content: Table) -> None:
     """Print a table and an empty line."""
     console.print(content)
     console.print()
+
+
+def show(card: Card) -> None:
+    """Print a result."""
+    from softcal.cards.card import Grid  # here, because help must not import NumPy
+
+    out, said = console(), False
+    for part in card.parts():
+        if isinstance(part, Grid):
+            if part.title:
+                out.print(Text("\n" * said + part.title, style="bold"))
+                out.print()
+            print_table(out, _laid_out(part))
+        else:
+            # A long path is not broken, so that it can be copied.
+            long = any(len(word) > out.width for word in part.text.split())
+            out.print(Text(part.text, style=_STYLES[part.style]), soft_wrap=long)
+        said = not isinstance(part, Grid)
+
+
+_STYLES = {
+    "plain": "", "strong": "bold", "quiet": "dim", "good": "bold green", "bad": "bold red",
+    "unsure": "bold yellow",
+}  # fmt: skip
+
+
+def _laid_out(part: Grid) -> Table:
+    """Return a table in which long names are folded, and numbers never are."""
+    header, rows = part.cells()
+    out = table(*header)
+    kept = part.kept()
+    for k, column in enumerate(out.columns):
+        of_names = ":name}" in kept[k].text if not part.turned else k > 0
+        folds = of_names or (not part.turned and kept[k].named)
+        column.no_wrap = not folds
+        if of_names and not part.turned:
+            column.justify = "left"
+        column.style = "bold" if not part.turned and kept[k].bold else ""
+    for row in rows:
+        out.add_row(*map(Text, row))
+    return out
 
 
 def _bar(*columns: ProgressColumn) -> Progress:

@@ -9,7 +9,7 @@ import csv
 import io
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -41,14 +41,18 @@ SUFFIX = "_calibrated"
 MARKS = {".csv": ",", ".tsv": "\t"}
 """The separator of the cells of a text file, by the end of its name."""
 
+Missing: TypeAlias = Literal["refuse", "drop", "keep"]
+"""What becomes of rows without a prediction."""
+
 T = TypeVar("T")
 
 
 class Written(NamedTuple):
-    """The number of rows written, and of rows dropped because a prediction is missing."""
+    """The number of rows written, and of rows dropped or kept although a prediction is missing."""
 
     rows: int
     dropped: int = 0
+    missing: int = 0
 
 
 class _Job(NamedTuple):
@@ -56,10 +60,11 @@ class _Job(NamedTuple):
 
     calibrator: CalibrationMap
     columns: Sequence[str]
+    names: Sequence[str]  # of the new columns
     form: Format
     how: Files
     scale: Scale
-    drop_missing: bool
+    missing: Missing
     outside: list[bool]  # for each batch, whether a prediction is outside [0, 1]
 
 
@@ -69,10 +74,11 @@ def write_calibrated(
     columns: Sequence[str],
     target: Path,
     *,
+    names: Sequence[str] | None = None,
     scale: Scale = "probability",
-    drop_missing: bool = False,
+    missing: Missing = "refuse",
 ) -> Written:
-    """Write a copy of a file with a column `NAME_calibrated` for each of the columns.
+    """Write a copy of a file with a new column for each of the columns.
 
     From text to text, every byte of the rows is kept, and cells are added at their ends. From
     Parquet to Parquet, the schema, metadata, and values are kept. Other conversions use Arrow. JSON
@@ -88,15 +94,18 @@ def write_calibrated(
         The columns of predictions: one, or one per class.
     target : Path
         The file to write.
+    names : sequence of str, optional
+        The names of the new columns; by default `NAME_calibrated`.
     scale : str
         The scale of the predictions. New columns hold probabilities.
-    drop_missing : bool
-        Whether to leave out rows without a prediction.
+    missing : {"refuse", "drop", "keep"}
+        What to do with rows without a prediction: raise, leave them out, or keep them without a
+        new value.
 
     Returns
     -------
     Written
-        The number of rows written, and how many were dropped.
+        The number of rows written, and how many were dropped or have no prediction.
 
     Raises
     ------
@@ -123,7 +132,8 @@ def write_calibrated(
         form = format_of(source, how)
     same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark
     with written_whole(target) as beside:
-        job = _Job(calibrator, columns, form, how, scale, drop_missing, [])
+        new = [name + SUFFIX for name in columns] if names is None else names
+        job = _Job(calibrator, columns, new, form, how, scale, missing, [])
         written = (_text if same_text else _arrow)(job, source, beside)
     other = calibrator.takes_logits or scale in ("percent", "logit")
     if other and written.rows and not any(job.outside):
@@ -160,27 +170,25 @@ def _calibrated(job: _Job, parts: Sequence[Any], first_row: int) -> FloatArray:
 
 def _hint(job: _Job) -> str:
     """Return a hint at options for scales and missing values, if none is given."""
-    if job.calibrator.takes_logits or job.scale != "probability" or job.drop_missing:
+    if job.calibrator.takes_logits or job.scale != "probability" or job.missing != "refuse":
         return ""
     scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing")
     return f" For another scale, pass {scale}, logit, or logprob; {drop} drops rows."
 
 
-def _refuse_columns(
-    present: Sequence[str], columns: Sequence[str], path: Path, form: Format
-) -> None:
-    hint = separator_hint(present, form.mark) if form.kind == "text" else ""
-    for name in columns:
+def _refuse_columns(present: Sequence[str], job: _Job, path: Path) -> None:
+    hint = separator_hint(present, job.form.mark) if job.form.kind == "text" else ""
+    for name, new in zip(job.columns, job.names, strict=True):
         if present.count(name) != 1:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
             asked = " Rename one." if name in present else did_you_mean(name, present)
             known = ", ".join(map(repr, present))
             message = f"{path.name} has {problem}.{asked} Its columns are: {known:.5000}.{hint}"
             raise InputError(message)
-        if name + SUFFIX in present:
+        if new in present or job.names.count(new) > 1:
             message = (
-                f"{path.name} already has a column {name + SUFFIX!r}: rename or drop it first; "
-                "softcal never overwrites a column."
+                f"{path.name} already has a column {new!r}: rename or drop it first, or choose "
+                "another name (--as NAME); softcal never overwrites a column."
             )
             raise InputError(message)
 
@@ -193,25 +201,34 @@ def _text(job: _Job, source: Path, target: Path) -> Written:
     with target.open("w", encoding=form.encoding or "utf-8", newline="") as out:
         records = _reading(source, _records(source, job))
         raw, header = next(records, ("", []))
-        _refuse_columns(header, columns, source, form)
+        _refuse_columns(header, job, source)
         wanted = [header.index(name) for name in columns]
-        names = _quoted([name + SUFFIX for name in columns], separator)
-        out.write(_with_cells(raw, separator + names))
-        done = dropped = 0
+        out.write(_with_cells(raw, separator + _quoted(job.names, separator)))
+        done = dropped = missing = 0
         while batch := list(islice(records, _ROWS_AT_ONCE)):
             rows = [cells for _, cells in batch if cells]
             _refuse_ragged(rows, len(header), done + dropped, source.name)
-            if job.drop_missing:
-                kept = [each for each in batch if not (each[1] and _lacks(each[1], wanted))]
-                dropped, batch = dropped + len(batch) - len(kept), kept
-                rows = [cells for _, cells in batch if cells]
+            lacking = {
+                k for k, (_, cells) in enumerate(batch)
+                if job.missing != "refuse" and cells and _lacks(cells, wanted)
+            }  # fmt: skip
+            if job.missing == "drop":
+                dropped += len(lacking)
+                batch = [each for k, each in enumerate(batch) if k not in lacking]
+                lacking = set()
+            missing += len(lacking)
+            rows = [cells for k, (_, cells) in enumerate(batch) if cells and k not in lacking]
             parts = [_numbers(rows, k, header[k], done + dropped, job) for k in wanted]
             found = _calibrated(job, parts, done + dropped).tolist()
             cells_of = (separator.join(map(repr, row)) for row in found)
             added = (separator + cells.replace(".", job.how.decimal) for cells in cells_of)
-            out.writelines(_with_cells(raw, next(added) if cells else "") for raw, cells in batch)
-            done += len(rows)
-        return Written(done, dropped)
+            empty = separator * len(wanted)
+            out.writelines(
+                _with_cells(raw, empty if k in lacking else next(added) if cells else "")
+                for k, (raw, cells) in enumerate(batch)
+            )
+            done += len(rows) + len(lacking)
+        return Written(done, dropped, missing)
 
 
 _NO_VALUE = {"", "na", "nan", "null", "none", "n/a", "#n/a", "<na>"}
@@ -307,7 +324,7 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
     columns, form = job.columns, job.form
     with readable(source):
         schema, batches = _opened(source, job)
-    _refuse_columns(schema.names, columns, source, form)
+    _refuse_columns(schema.names, job, source)
     if form.kind == "text" and any(pa.types.is_binary(field.type) for field in schema):
         message = f"cannot read {place_of(source)}: {not_utf_8('latin-1')}"
         raise InputError(message)
@@ -317,13 +334,13 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
         raise InputError(message)
     _refuse_nested(schema, target)
     kind = pa.list_(pa.float64()) if in_lists else pa.float64()
-    for name in columns:
-        schema = schema.append(pa.field(name + SUFFIX, kind))
-    done = dropped = 0
+    for name in job.names:
+        schema = schema.append(pa.field(name, kind))
+    done = dropped = missing = 0
     with _writer(target, schema) as out:
         for whole in _reading(source, batches):
-            batch = _without_missing(whole, columns) if job.drop_missing else whole
-            dropped += whole.num_rows - batch.num_rows
+            gone = _gone(whole, columns)
+            batch = whole if job.missing == "refuse" else whole.filter(pa.array(~gone))
             given = [batch.column(name) for name in columns]
             if in_lists:
                 found = _calibrated(job, [_matrix(given[0], columns[0], done)], done)
@@ -336,9 +353,14 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
                 ]
                 found = _calibrated(job, parts, done + dropped)
                 added = [pa.array(each) for each in found.T]
+            if job.missing == "keep":
+                places = pa.array(np.cumsum(~gone) - 1, mask=gone)
+                batch, added = whole, [each.take(places) for each in added]
+                missing += int(gone.sum())
+            dropped += whole.num_rows - batch.num_rows
             out.write_batch(pa.record_batch([*batch.columns, *added], schema=schema))
             done += batch.num_rows
-    return Written(done, dropped)
+    return Written(done, dropped, missing)
 
 
 def _opened(path: Path, job: _Job) -> tuple[Any, Iterator[Any]]:
@@ -437,17 +459,15 @@ def _plain_numbers(column: Any, name: str, first_row: int, job: _Job) -> Any:
     return _numbers([[cell or ""] for cell in column.to_pylist()], 0, name, first_row, job)
 
 
-def _without_missing(batch: Any, columns: Sequence[str]) -> Any:
-    """Drop the rows of an Arrow batch with a missing value in one of the columns."""
-    import pyarrow as pa
-
-    missing = np.zeros(batch.num_rows, dtype=bool)
+def _gone(batch: Any, columns: Sequence[str]) -> Any:
+    """Return which rows lack a prediction."""
+    gone = np.zeros(batch.num_rows, dtype=bool)
     for name in columns:
         column = batch.column(name)
-        missing |= _missing(column)
+        gone |= _missing(column)
         if _is_text(column.type):
-            missing |= np.array([_lacks([cell or ""], [0]) for cell in column.to_pylist()])
-    return batch.filter(pa.array(~missing))
+            gone |= np.array([_lacks([cell or ""], [0]) for cell in column.to_pylist()], dtype=bool)
+    return gone
 
 
 def _refuse_nested(schema: Any, target: Path) -> None:

@@ -18,26 +18,14 @@ from softcal.exceptions import SoftcalError, SoftcalWarning
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = (
-    "inspect",
-    "scan",
-    "score",
-    "merge",
-    "compare",
-    "report",
-    "plot",
-    "plan",
-    "check",
-    "watch",
-    "decide",
-    "audit",
-    "recalibrate",
-    "apply",
-    "sql",
-    "schema",
-    "demo",
-    "paper",
-)
+_PANELS = {
+    "Look and measure": ("inspect", "score", "report", "plot", "compare", "check", "decide",
+                         "audit"),
+    "Fix, plan, and watch": ("recalibrate", "apply", "plan", "watch"),
+    "Large data": ("scan", "merge", "sql"),
+    "About softcal": ("demo", "schema", "paper"),
+}  # fmt: skip
+COMMANDS = tuple(name for names in _PANELS.values() for name in names)
 """The commands, each a function of the module of its name, in the order of `softcal --help`."""
 
 
@@ -55,7 +43,8 @@ def app_of(names: Sequence[str] = COMMANDS) -> typer.Typer:
     for name in names:
         command = getattr(import_module(f"softcal.cli.{name}"), name)
         text, example = help_of(command)
-        app.command(cls=PlainCommand, help=text, epilog=example)(command)
+        panel = next(title for title, names in _PANELS.items() if name in names)
+        app.command(cls=PlainCommand, help=text, epilog=example, rich_help_panel=panel)(command)
     app.callback()(main)
     return app
 
@@ -68,7 +57,7 @@ def main(
 ) -> None:
     """Measure, compare, and fix calibration when labels are probabilities.
 
-    Start with `softcal demo`, or `softcal score FILE --label COL --pred COL`.
+    Start with `softcal inspect FILE`, or with `softcal demo`.
     """
     if version:
         from softcal import __version__

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softcal import terminal
-from softcal._display import printable
 from softcal.cli.describe import Described, describes
 from softcal.cli.options import (
     DataFile,
@@ -17,13 +15,15 @@ from softcal.cli.options import (
     column_option,
     given,
     note,
-    print_result,
-    rows_text,
+    print_card,
 )
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from softcal.calibrators.base import CalibrationMap
+    from softcal.calibrators.files import Missing
     from softcal.scanning.patterns import ClassColumns
 
 
@@ -57,6 +57,16 @@ def apply(
             metavar="COLS",
         ),
     ] = None,
+    as_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as", help="Name of the new column, instead of COL_calibrated.", metavar="NAME"
+        ),
+    ] = None,
+    keep_missing: Annotated[  # noqa: FBT002 - an option of the command line
+        bool,
+        typer.Option("--keep-missing", help="Keep rows without a prediction, with an empty cell."),
+    ] = False,
     format_: Output = Format.TABLE,
     *,
     how: Described,
@@ -66,30 +76,47 @@ def apply(
     Example: softcal apply map.json new.csv --pred p -o calibrated.csv
     """
     from softcal._io import read_json
-    from softcal.calibrators.files import SUFFIX, write_calibrated
+    from softcal.calibrators.files import write_calibrated
     from softcal.calibrators.maps import load_calibrator
+    from softcal.cards.recalibrate import AppliedCard
+
+    if keep_missing and how.drop_missing:
+        message = "--keep-missing and --drop-missing contradict each other: leave one out."
+        raise InputError(message)
 
     map_ = load_calibrator(read_json(calibrator, "`softcal recalibrate`"))
     found = _columns(data, pred, pred_columns, how)
     _refuse_other_number(map_, found, "--pred" if pred_columns is None else "--pred-columns")
     columns, notes = _matched(map_, found)
-    rows, dropped = write_calibrated(
-        map_, how.files(data), columns, output, scale=how.pred_scale.value,
-        drop_missing=how.drop_missing,
-    )  # fmt: skip
-    without = {"rows_dropped": dropped} if how.drop_missing else {}
-    added = [name + SUFFIX for name in columns]
     for text in notes:
         note(text)
-    if format_ is Format.JSON:
-        about = {"method": map_.method, "columns": added, "output": str(output)}
-        print_result({"n": rows, **without, **about})
-    else:
-        method = f"{map_.method}, from logits" if map_.takes_logits else map_.method
-        text = (
-            f"{rows_text({'n': rows, **without})}, {', '.join(added)} by {method}. Saved: {output}"
+    missing: Missing = "drop" if how.drop_missing else "keep" if keep_missing else "refuse"
+    added = _new_names(columns, as_)
+    written = write_calibrated(
+        map_, how.files(data), columns, output, names=added, scale=how.pred_scale.value,
+        missing=missing,
+    )  # fmt: skip
+    card = AppliedCard(
+        n=written.rows, rows_dropped=written.dropped if how.drop_missing else None,
+        rows_missing=written.missing if keep_missing else None, method=map_.method,
+        takes_logits=map_.takes_logits, columns=added, output=str(output),
+    )  # fmt: skip
+    print_card(card, format_)
+
+
+def _new_names(columns: Sequence[str], as_: list[str] | None) -> list[str]:
+    """Return the names of the new columns."""
+    from softcal.calibrators.files import SUFFIX
+
+    if not as_:
+        return [name + SUFFIX for name in columns]
+    if len(as_) != len(columns):
+        message = (
+            f"pass --as once per column: there are {len(columns)}, {', '.join(columns):.200}, and "
+            f"{len(as_)} of --as."
         )
-        terminal.console().print(printable(text), markup=False, soft_wrap=True)
+        raise InputError(message)
+    return as_
 
 
 def _columns(

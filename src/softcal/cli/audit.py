@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from softcal import terminal
-from softcal._display import counted, percent, printable
 from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.describe import cut as read_cut
 from softcal.cli.describe import feature as read_feature
@@ -20,18 +16,12 @@ from softcal.cli.options import (
     Level,
     Output,
     RowsOrTables,
-    chance,
     notes,
-    print_result,
+    print_card,
     source_name,
 )
 from softcal.cli.tables import load_tables, saved_files
 from softcal.exceptions import InputError
-
-if TYPE_CHECKING:
-    from softcal.inference.segments import Audit, Segment
-
-_SHOWN = 20  # segments of each model; JSON has all of them
 
 
 @describes(without=("group", *RATERS, *BOUNDS, *CLASSES))
@@ -57,11 +47,15 @@ def audit(
         int, typer.Option(help="Largest number of columns that define a segment.", metavar="N")
     ] = 2,
     min_rows: Annotated[
-        int, typer.Option(help="Rows a segment needs to be tested.", metavar="N")
+        int, typer.Option(hidden=True, help="Rows a segment needs to be tested.", metavar="N")
     ] = 30,
     level: Level = DEFAULT_LEVEL,
-    draws: Annotated[int, typer.Option(help="Number of simulated data sets.", metavar="N")] = 2000,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.", metavar="N")] = 0,
+    draws: Annotated[
+        int, typer.Option(hidden=True, help="Number of simulated data sets.", metavar="N")
+    ] = 2000,
+    seed: Annotated[
+        int, typer.Option(hidden=True, help="Seed of the simulation.", metavar="N")
+    ] = 0,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write an HTML page to this file.", metavar="HTML"),
@@ -76,7 +70,7 @@ def audit(
 
     Example: softcal audit data.csv --label y --pred p --by sex --cut age:40,60
     """
-    from softcal.cli.display import about, title_of
+    from softcal.cards.audit import AuditCard
     from softcal.inference.segments import audit_tables
 
     tables = load_tables(data, how, by=_segments(data, how, feature or [], cut or []))
@@ -94,20 +88,8 @@ def audit(
         write_audit_page(
             output, audits, source=source_name(data), label=tables.about.label, notes=notes()
         )
-    card = {**about(tables), "label": tables.about.label}
-    if format_ is Format.JSON:
-        settings = {
-            "by": list(audits[0].by), "depth": depth, "level": level, "min_rows": min_rows,
-            "draws": draws, "seed": seed, "cells": audits[0].cells,
-        }  # fmt: skip
-        print_result(card | settings | {"models": [_numbers(each) for each in audits]})
-        return
-    console = terminal.console()
-    console.print(Text(printable(title_of(source_name(data), card, tables)), style="bold"))
-    for each in audits:
-        console.print()
-        _show(each)
-    console.print(Text(audits[0].note, style="dim"))
+    card = AuditCard.of(tables, audits, source=source_name(data), draws=draws, seed=seed)
+    print_card(card, format_)
 
 
 def _segments(
@@ -125,44 +107,3 @@ def _segments(
     from softcal.scanning.data import Cut
 
     return [*(how.by or ()), *(Cut(*each) for each in ranges)]
-
-
-def _numbers(found: Audit) -> dict[str, Any]:
-    """Return the result of one model, ready for JSON."""
-    explained = found.explained
-    return {
-        "pred": found.model,
-        "summary": found.summary,
-        "found": len(found.found),
-        "tested": len(found.segments),
-        "too_small": found.too_small,
-        "explained": None if explained is None else explained._asdict(),
-        "overall": _segment(found.overall),
-        "segments": [_segment(each) for each in found.segments],
-    }
-
-
-def _segment(each: Segment) -> dict[str, Any]:
-    return {**asdict(each), "direction": each.direction, "sentence": each.sentence}
-
-
-def _show(found: Audit) -> None:
-    console = terminal.console()
-    console.print(Text(printable(f"{found.model}: {found.summary}")))
-    table = terminal.table(
-        "segment", "rows", "gap in\npoints", f"{percent(found.level)}\ninterval", "p-value"
-    )
-    for column in table.columns[1:]:
-        column.no_wrap = True  # wrap a long name, never a number
-    for each in (found.overall, *found.found[:_SHOWN]):
-        table.add_row(
-            Text(printable(each.name)), f"{each.n:,}", f"{100 * each.gap:+z.1f}",
-            f"{100 * each.low:+z.1f} to {100 * each.high:+z.1f}", chance(each.pvalue),
-        )  # fmt: skip
-    console.print()
-    terminal.print_table(console, table)
-    more = len(found.found) - _SHOWN
-    if more > 0:
-        console.print(
-            f"{counted(more, 'more segment')}: a page (-o HTML) or --format json has all."
-        )

@@ -32,6 +32,7 @@ def merge(
     Example: softcal merge monday.json tuesday.json -o week.json
     """
     from softcal._validation.rules import refuse_bad_level
+    from softcal.cards import score as score_card
     from softcal.cli.score import show_scores
 
     refuse_bad_level(level)
@@ -39,6 +40,6 @@ def merge(
     refuse_empty(total)
     if output is not None:
         total.save(output)
-    also = {} if total.about.group is None else {"groups_in_two_files": "not known"}
     name = counted(len(saved), "saved file")
-    show_scores(total, name, level, format_, total.by_names, also)
+    card = score_card(total, source=name, by=total.by_names, level=level)
+    show_scores(total, card, level, format_)

@@ -10,14 +10,17 @@ from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from softcal._display import counted, printable
+from softcal._display import printable
 from softcal._io import spooled
 from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from softcal.cards.card import Card
 
 
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
@@ -263,17 +266,20 @@ def print_result(data: dict[str, Any]) -> None:
     print_json({**data, "notes": [*data.get("notes", ()), *notes()]})
 
 
+def print_card(card: Card, format_: Format) -> None:
+    """Print a result as text or as JSON, with the notes of the command."""
+    if format_ is Format.JSON:
+        print_result(card.to_dict())
+    else:
+        from softcal import terminal
+
+        terminal.show(card)
+
+
 def print_json(data: dict[str, Any]) -> None:
     """Print a result as JSON, with null for numbers that are not finite."""
     finite = only_finite(data)
     sys.stdout.write(json.dumps(finite, indent=2, allow_nan=False) + "\n")
-
-
-def chance(pvalue: float | None) -> str:
-    """Write a p-value to three digits, never as 0."""
-    if pvalue is None:
-        return "-"
-    return "<0.001" if pvalue < 0.001 else f"{pvalue:.3f}"
 
 
 def given(value: T | None, otherwise: str) -> T:
@@ -283,33 +289,6 @@ def given(value: T | None, otherwise: str) -> T:
     return value
 
 
-def rows_text(card: dict[str, Any]) -> str:
-    """Write the number of rows, how many more have weight 0, and how many were dropped."""
-    weightless, dropped = card.get("rows_without_weight"), card.get("rows_dropped")
-    notes = [f"{weightless:,} more with weight 0"] if weightless else []
-    if dropped is not None:
-        notes.append(dropped_text(dropped))
-    return counted(card["n"], "row") + (f" ({'; '.join(notes)})" if notes else "")
-
-
-def dropped_text(dropped: int) -> str:
-    """Write the number of dropped rows."""
-    return f"{dropped:,} dropped"
-
-
-def loss_text(loss: float | None) -> str:
-    """Write a log loss to four digits; None stands for infinity, which JSON lacks."""
-    return "inf" if loss is None else f"{loss:.4f}"
-
-
-def infinite_loss_text(model: str, infinite: int, rows: int) -> str:
-    """Return why the log loss of a model is infinite."""
-    return printable(
-        f"In {infinite:,} of {counted(rows, 'row')}, {model} predicts exactly 0 or 1 and the label "
-        "differs, so its log loss is infinite."
-    )
-
-
 def only_finite(value: Any) -> Any:
     """Replace infinite numbers and NaN, which JSON lacks, by null."""
     if isinstance(value, dict):
@@ -317,9 +296,3 @@ def only_finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [only_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def limits_text(part: dict[str, Any], form: str) -> str:
-    """Write both limits of an interval; a dash if there are none."""
-    limits = only_finite([part["low"], part["high"]])
-    return "-" if None in limits else f"{limits[0]:{form}} to {limits[1]:{form}}"

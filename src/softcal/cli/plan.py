@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 import typer
 
-from softcal import terminal
 from softcal.cli.describe import BOUNDS, IN_ROWS, Described, describes
 from softcal.cli.options import (
     Format,
     Level,
     Output,
     Pilot,
-    dropped_text,
-    print_result,
+    print_card,
     source_name,
 )
 from softcal.cli.tables import load_tables
@@ -70,7 +67,9 @@ def plan(
     ] = None,
     power: Annotated[
         float | None,
-        typer.Option(help="For a difference: power of the test. Default: 0.8.", metavar="X"),
+        typer.Option(
+            hidden=True, help="For a difference: power of the test. Default: 0.8.", metavar="X"
+        ),
     ] = None,
     votes_per_item: Annotated[
         int | None, typer.Option(help="Votes per item. Default: the best number.", metavar="N")
@@ -78,6 +77,7 @@ def plan(
     n_raters: Annotated[
         int | None,
         typer.Option(
+            hidden=True,
             help="With --half-width: number of raters, for an interval that holds for new raters.",
             metavar="N",
         ),
@@ -85,12 +85,17 @@ def plan(
     rater_spread: Annotated[
         float | None,
         typer.Option(
+            hidden=True,
             help="For --n-raters without a pilot: standard deviation of the raters' mean votes.",
             metavar="X",
         ),
     ] = None,
-    item_cost: Annotated[float, typer.Option(help="Cost per item.", metavar="X")] = 0.0,
-    vote_cost: Annotated[float, typer.Option(help="Cost per vote.", metavar="X")] = 1.0,
+    item_cost: Annotated[
+        float, typer.Option(hidden=True, help="Cost per item.", metavar="X")
+    ] = 0.0,
+    vote_cost: Annotated[
+        float, typer.Option(hidden=True, help="Cost per vote.", metavar="X")
+    ] = 1.0,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
     *,
@@ -100,6 +105,7 @@ def plan(
 
     Example: softcal plan pilot.csv --label y --pred p --half-width 0.02
     """
+    from softcal.cards.plan import PlanCard
     from softcal.planning.plans import plan as plan_width
     from softcal.planning.plans import plan_budget, plan_difference
 
@@ -127,15 +133,10 @@ def plan(
         else:
             message = "--difference needs --correlation: `softcal compare` prints it for a pilot."
             raise InputError(message)
-    if format_ is Format.JSON:
-        dropped = {} if first.dropped is None else {"rows_dropped": first.dropped}
-        raters = {} if n_raters is None else {"raters": n_raters}
-        print_result({**asdict(found), **raters, "assumed_smece": a.smece, **dropped})
-    else:
-        console = terminal.console()
-        console.print(plan_text(found, a.smece, n_raters, of_pilot=bool(data)))
-        if first.dropped is not None:
-            console.print(f"Rows of the pilot: {dropped_text(first.dropped)}.")
+    card = PlanCard.of(
+        found, a.smece, raters=n_raters, of_pilot=bool(data), rows_dropped=first.dropped
+    )
+    print_card(card, format_)
 
 
 @contextmanager
@@ -268,36 +269,3 @@ def _pilot_tables(data: list[str], how: Described, bins: int | None) -> TableSet
         )
         raise InputError(message)
     return tables
-
-
-def plan_text(
-    found: Plan | DifferencePlan, smece: float, raters: int | None = None, *, of_pilot: bool
-) -> str:
-    """Return a plan as three lines of text."""
-    from softcal.planning.plans import Plan
-
-    labels = "labeled as in the pilot" if found.votes == 0 else "with one vote each"
-    if found.votes > 1:
-        labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in total"
-    if raters is not None:
-        labels += f", by {raters:,} raters"
-    cost = f" Cost: {found.cost:,.10g}." if found.cost else ""
-    collect = f"Collect {found.items:,} items {labels}.{cost}"
-    level = f"{100 * found.level:.4g}%"
-    supposed = f"{smece:.4f} (the pilot's without noise)" if of_pilot else f"{smece:.4f}"
-    if isinstance(found, Plan):
-        return (
-            f"{collect}\nAssuming SMECE = {supposed},\n"
-            f"expect a {level} interval of about ±{found.half_width:.4f}"
-            f"{' for new raters' * (raters is not None)}."
-        )
-    if of_pilot:
-        supposed = f"{found.smece_low:.4f} to {found.smece_high:.4f} (by the pilot)"
-    often = f"{found.power:.0%}"
-    if f"{found.power_high:.0%}" != often:
-        often += f" to {found.power_high:.0%}"
-    return (
-        f"{collect}\nAssuming SMECE = {supposed} and {found.difference:.4f} more for the other,\n"
-        f"the {level} interval of the difference excludes 0 in {often} of such "
-        "samples."
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 from rich.text import Text
@@ -50,7 +50,14 @@ class Paper(StrEnum):
     TALK = "talk"
 
 
-@describes(without=("by", "by_rater", "ordered", *BOUNDS))
+class _Looks(TypedDict):
+    """Arguments of all figures."""
+
+    size: Size
+    title: str | None
+
+
+@describes(without=("by_rater", *BOUNDS))
 def plot(
     data: RowsOrTables,
     output: Annotated[
@@ -66,6 +73,17 @@ def plot(
             help="Size: column (3.3 inches), page (6.9 inches), or talk (16:9).", metavar="SIZE"
         ),
     ] = Paper.COLUMN,
+    title: Annotated[str | None, typer.Option(help="Title of the figure.", metavar="TEXT")] = None,
+    by: Annotated[
+        str | None, column_option("Column of segments to draw, at most 8: a panel or line each.")
+    ] = None,
+    logit: Annotated[
+        bool | None,
+        typer.Option(
+            "--logit/--no-logit",
+            help="Axes in log odds. Default: if most predictions are below 0.02.",
+        ),
+    ] = None,
     threshold: Annotated[
         list[float] | None,
         typer.Option(help="Decision: threshold to mark; may be repeated.", metavar="T"),
@@ -77,11 +95,15 @@ def plot(
     every: MaybeEvery = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="Trend: gap to accept. Default: 0.02.", metavar="T"),
+        typer.Option(hidden=True, help="Trend: gap to accept. Default: 0.02.", metavar="T"),
     ] = None,
     bins: MaybeBins = None,
     level: Level = DEFAULT_LEVEL,
     *,
+    ordered: Annotated[
+        bool,
+        typer.Option("--ordered", help="Ordered classes: draw P(class > k), a panel or line each."),
+    ] = False,
     how: Described,
 ) -> None:
     """Draw one figure for a paper or a talk, such as a reliability diagram or decision curves.
@@ -100,36 +122,44 @@ def plot(
     _refuse_of_another_kind(
         kind,
         {"--threshold": threshold, "--day": day, "--tolerance": tolerance,
-         "--day-format": day_format, "--every": every},
+         "--day-format": day_format, "--every": every, "--logit": logit,
+         "--ordered": ordered or None, "--bins": bins},
     )  # fmt: skip
-    fitted: Size = size.value
+    how = how._replace(by=None if by is None else [by], ordered=ordered)
+    looks = _Looks(size=size.value, title=title)
     if kind is Kind.TREND:
         days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
-        figure = _trend(days, 0.02 if tolerance is None else tolerance, level, fitted)
+        figure = _trend(days, how, 0.02 if tolerance is None else tolerance, level, looks)
     elif kind is Kind.DECISION:
-        if bins is not None:
-            message = "--bins has no use with --kind decision, which has its own: leave it out."
-            raise InputError(message)
-        figure = _decision(data, how, threshold or [], level, fitted)
+        figure = _decision(data, how, threshold or [], level, looks)
     else:
         tables = load_tables(data, how, bins=bins)
         _refuse_bounds(tables)
         if kind is Kind.BINS:
-            figure = draw_bins(tables, level=level, size=fitted)
+            figure = draw_bins(tables, by=by, ordered=ordered, level=level, **looks)
         else:
             draw = draw_gaps if kind is Kind.GAPS else draw_reliability
-            figure = draw({model: tables[model] for model in tables}, level=level, size=fitted)
+            figure = draw(tables, by=by, ordered=ordered, logit=logit, level=level, **looks)
     save_figure(figure, output)
     width, height = figure.get_size_inches()
     saved = f"Saved {output}: {width:.3g} by {height:.3g} inches."
     terminal.console().print(Text(printable(saved)))
 
 
+_DRAWN_BY_BIN = (Kind.RELIABILITY, Kind.GAPS)
+_KINDS = {
+    "--threshold": (Kind.DECISION,), "--logit": _DRAWN_BY_BIN,
+    "--ordered": (*_DRAWN_BY_BIN, Kind.BINS),
+    "--bins": (*_DRAWN_BY_BIN, Kind.TREND, Kind.BINS),
+}  # fmt: skip
+
+
 def _refuse_of_another_kind(kind: Kind, options: dict[str, object]) -> None:
     for option, value in options.items():
-        own = Kind.DECISION if option == "--threshold" else Kind.TREND
-        if value is not None and kind is not own:
-            message = f"{option} is for --kind {own}: leave it out, or draw that kind."
+        own = _KINDS.get(option, (Kind.TREND,))
+        if value is not None and kind not in own:
+            kinds = " or ".join(own)
+            message = f"{option} is for --kind {kinds}: leave it out, or draw that kind."
             raise InputError(message)
 
 
@@ -144,34 +174,50 @@ def _refuse_bounds(tables: TableSet) -> None:
         raise InputError(message)
 
 
-def _trend(days: list[tuple[str, TableSet]], tolerance: float, level: float, size: Size) -> Figure:
+def _trend(
+    days: list[tuple[str, TableSet]], how: Described, tolerance: float, level: float, looks: _Looks
+) -> Figure:
     from softcal.inference.sequential import Watch
     from softcal.plot import draw_watch
 
-    watching = Watch(tolerance=tolerance, level=level)
+    watching = Watch(tolerance=tolerance, level=level, by=how.by or ())
     states = [watching.update(tables, date=date) for date, tables in days]
-    return draw_watch(states, tolerance=tolerance, level=level, size=size)
+    return draw_watch(states, tolerance=tolerance, level=level, **looks)
 
 
 def _decision(
-    data: list[str], how: Described, marked: list[float], level: float, size: Size
+    data: list[str], how: Described, marked: list[float], level: float, looks: _Looks
 ) -> Figure:
     """Draw decision curves up to the threshold that 1% of the predictions of a model reach."""
     import numpy as np
 
     from softcal.bins import Bins
     from softcal.decision import checked_thresholds, net_benefit
-    from softcal.plot import draw_decision
+    from softcal.plot import draw_decision, lines_of, parts_of
+    from softcal.scanning.sample import Sample, basis
 
+    by = how.by[0] if how.by else None
+    if by and how.group:
+        message = (
+            "decision curves of segments do not account for groups: leave --by or --group out."
+        )
+        raise InputError(message)
     at = checked_thresholds(marked) if marked else np.array([])
     # As in `softcal decide`: rows may have any threshold, saved tables those of their grid.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
-    tables = load_tables(data, how, bins=bins)
-    refuse_other_tables(tables, at)
+    sample = Sample()
+    look = sample.add if how.group and bins else None  # groups need the rows
+    tables = load_tables(data, how, bins=bins, look=look)
+    refuse_other_tables(tables, at, of_rows=look is not None and sample.complete)
     fine = tables.coarsen(tables.grid)
     edges = tables.grid.edges[:-1]
     reached = [fine[model].count[::-1].cumsum()[::-1] >= 0.01 * tables.n for model in fine]
     highest = max(float(edges[np.any(reached, axis=0)].max()), 1.5 * float(at.max(initial=0)), 0.1)
     drawn = edges[edges <= min(highest, 0.99)]
-    curves = {model: net_benefit(fine[model], drawn, level=level) for model in fine}
-    return draw_decision(curves, marked=marked, size=size)
+    lines = {name: {"y_true": rel} for name, rel in lines_of(parts_of(fine, by)).items()}
+    models = basis(tables, sample).models if look else lines
+    curves = {
+        name: net_benefit(**of_model, thresholds=drawn, level=level)
+        for name, of_model in models.items()
+    }
+    return draw_decision(curves, marked=marked, **looks)

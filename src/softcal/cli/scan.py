@@ -16,7 +16,6 @@ from softcal.cli.describe import Described, describes
 from softcal.cli.options import (
     DataFiles,
     NumberOfBins,
-    rows_text,
     source_name,
 )
 from softcal.cli.tables import load_tables, saved_files
@@ -38,7 +37,7 @@ def scan(
 
     Example: softcal scan monday.csv --label y --pred p -o monday.json
     """
-    from softcal.cli.display import about
+    from softcal.cards.card import rows_text
     from softcal.table.tableset import TOP
 
     if saved := saved_files(data):
@@ -53,7 +52,7 @@ def scan(
     if tables.targets[0] == TOP:
         models += f", {len(tables.classes):,} classes"
     by_columns = f", by {' and '.join(tables.by_names)}" if tables.by_names else ""
-    rows = rows_text(about(tables))
+    rows = rows_text(tables)
     text = f"{source_name(data)}: {rows}, {models}{by_columns}. Saved: {output}"
     terminal.console().print(Text(printable(text)), soft_wrap=True)
 

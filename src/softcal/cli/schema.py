@@ -63,10 +63,50 @@ def _definitions() -> dict[str, Any]:
     """Return the definitions of all schemas. Those with a title are schemas of their own."""
     from softcal.table.files import schema as schema_of_sets
 
+    # Calibrators, inspections, and the paper's tables are not cards.
     found: dict[str, Any] = json.loads(
         (files("softcal") / "schemas.json").read_text(encoding="utf-8")
     )["$defs"]
-    return dict(sorted({**found, "tables": schema_of_sets()}.items()))
+    return dict(sorted({**found, **_of_cards(), "tables": schema_of_sets()}.items()))
+
+
+def _of_cards() -> dict[str, Any]:
+    """Return the schemas of the results of commands, and of their parts, from their types."""
+    import msgspec
+
+    commands = _cards()
+    every = tuple(card for cards in commands.values() for card in cards)
+    _, parts = msgspec.json.schema_components(every, ref_template="#/$defs/{name}")
+    for part in parts.values():  # every field is always there, and no other
+        del part["title"]
+        part |= {"required": list(part["properties"]), "additionalProperties": False}
+        for each in part["properties"].values():
+            each.pop("default", None)
+    found = {
+        name: {"title": f"softcal {name} --format json",
+               "anyOf": [{"$ref": f"#/$defs/{card.__name__}"} for card in cards]}
+        for name, cards in commands.items()
+    }  # fmt: skip
+    return found | parts
+
+
+def _cards() -> dict[str, tuple[type, ...]]:
+    """Return the results that each command prints."""
+    from softcal import cards
+    from softcal.cards.audit import AuditCard
+    from softcal.cards.check import CheckCard
+    from softcal.cards.decide import DecisionCard
+    from softcal.cards.plan import PlanCard
+    from softcal.cards.recalibrate import AppliedCard, RecalibrationCard
+    from softcal.cards.watch import WatchCard
+
+    scores = (cards.ScoreCard, cards.RaterScoreCard, cards.ClassScoreCard, cards.BoundsCard)
+    return {
+        "apply": (AppliedCard,), "audit": (AuditCard,), "check": (CheckCard,),
+        "compare": (cards.ComparisonCard, cards.ClassComparisonCard), "decide": (DecisionCard,),
+        "merge": scores, "plan": (PlanCard,), "recalibrate": (RecalibrationCard,),
+        "score": scores, "watch": (WatchCard,),
+    }  # fmt: skip
 
 
 def _references(part: Any) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,15 +16,16 @@ from softcal.cli.options import (
     MaybeBins,
     Output,
     RowsOrTables,
-    print_result,
+    print_card,
     source_name,
 )
-from softcal.cli.tables import load_tables
+from softcal.cli.tables import described, load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
+    from softcal.bins import Bins
+    from softcal.cards.card import Card
+    from softcal.cards.kinds import ByRater
     from softcal.table.tableset import TableSet
 
 
@@ -46,6 +47,8 @@ def score(
     Example: softcal score data.csv --label y --pred p
     """
     from softcal._validation.rules import refuse_bad_level
+    from softcal.cards import RaterScoreCard, ScoreCard
+    from softcal.cards import score as score_card
 
     refuse_bad_level(level)
     if how.bounds:
@@ -53,48 +56,36 @@ def score(
     tables = load_tables(data, how, bins=bins, pairs=save is not None)
     if save is not None:
         tables.save(save)
-    if how.by_rater is None:
-        show_scores(tables, source_name(data), level, format_, how.by or ())
-        return
-    from softcal.cli.raters import kinds_card, show_kinds
-
-    kinds = kinds_card(data, how, tables.bins, level)
-    show_scores(tables, source_name(data), level, format_, how.by or (), {"by_rater": kinds})
-    if format_ is Format.TABLE:
-        show_kinds(terminal.console(), kinds)
+    card = score_card(tables, source=source_name(data), by=how.by or (), level=level)
+    if how.by_rater is not None and isinstance(card, ScoreCard):
+        found = _by_rater(data, how, tables.bins, level)
+        card = RaterScoreCard(**vars(card), by_rater=found)
+    show_scores(tables, card, level, format_)
 
 
-def show_scores(
-    tables: TableSet,
-    name: str,
-    level: float,
-    format_: Format,
-    by: Sequence[str] = (),
-    also: Mapping[str, Any] | None = None,
-) -> None:
-    """Print the scores of a set of tables as text or JSON, according to the kind of its labels.
+def show_scores(tables: TableSet, card: Card, level: float, format_: Format) -> None:
+    """Print the scores of a set of tables, and a diagram of text."""
+    from softcal.table.tableset import BOUNDS, LABEL
 
-    `also` holds further entries for JSON.
-    """
-    from softcal.table.tableset import BOUNDS, TOP
-
-    if tables.targets[0] == TOP:
-        from softcal.cli.classes import class_scorecard, show_class_scores
-
-        card, show = class_scorecard(tables, by, level), show_class_scores
-    elif tables.targets == BOUNDS:
-        from softcal.cli.bounds import bounds_card, show_bounds
-
+    if tables.targets == BOUNDS:
         _refuse_level(level)
-        card, show = bounds_card(tables, by), show_bounds
-    else:
-        from softcal.cli.display import scorecard, show_table_scores
+    print_card(card, format_)
+    if format_ is Format.TABLE and tables.targets == (LABEL,):
+        from softcal.cli.sketch import show_sketch
 
-        card, show = scorecard(tables, by, level), show_table_scores
-    if format_ is Format.JSON:
-        print_result(card | dict(also or {}))
-    else:
-        show(terminal.console(), tables, card, name)
+        console = terminal.console()
+        console.print()
+        show_sketch(console, tables, level)
+
+
+def _by_rater(data: list[str], how: Described, bins: Bins, level: float) -> ByRater:
+    from softcal.cards.kinds import ByRater
+    from softcal.scanning.ballots import rated
+    from softcal.scanning.scan import planned_and
+
+    votes, kinds, predictions = planned_and(described(data, how), rated)
+    models = dict(zip(how.name or predictions, predictions.values(), strict=True))
+    return ByRater.of(votes, models, str(how.by_rater), kinds, bins, level)
 
 
 def _refuse_level(level: float) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
-from rich.text import Text
 
 from softcal import terminal
-from softcal._display import counted, printable
 from softcal._validation.days import ALIKE, NUMBERS, Every, refuse_bad_format
 from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.options import (
@@ -21,26 +18,22 @@ from softcal.cli.options import (
     MaybeBins,
     Output,
     RowsOrTables,
-    chance,
     column_option,
     notes,
-    print_result,
+    print_card,
 )
 from softcal.cli.tables import as_asked, load_tables, saved_files, with_names
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from softcal._validation.days import Day
-    from softcal.inference.sequential import StreamState, WatchState
     from softcal.scanning.data import Days
     from softcal.table.tableset import TableSet
-
-_MOST_SEGMENTS = 10  # shown on the terminal, those with the most evidence
-
 
 DayFormat = Annotated[
     str | None,
     typer.Option(
+        hidden=True,
         help="Format of dates that are not ISO dates, as in Python's strptime: %m/%d/%Y.",
         metavar="FORMAT",
     ),
@@ -48,6 +41,7 @@ DayFormat = Annotated[
 MaybeEvery = Annotated[
     Every | None,
     typer.Option(
+        hidden=True,
         help="Group dates by day, week (from Monday), or month. Default: day; each file if saved.",
         metavar="|".join(Every),
     ),
@@ -68,7 +62,7 @@ def watch(
     ] = 0.02,
     level: Level = DEFAULT_LEVEL,
     max_weight: Annotated[
-        float | None, typer.Option(help="Upper bound of a row's weight.", metavar="W")
+        float | None, typer.Option(hidden=True, help="Upper bound of a row's weight.", metavar="W")
     ] = None,
     bins: MaybeBins = None,
     output: Annotated[
@@ -87,6 +81,7 @@ def watch(
 
     Example: softcal watch data.csv --label y --pred p --day date
     """
+    from softcal.cards.watch import WatchCard
     from softcal.inference.sequential import Watch
 
     if plot is not None:
@@ -108,10 +103,7 @@ def watch(
         from softcal.report.watch import write_watch_page
 
         write_watch_page(output, states, tolerance=tolerance, level=level, notes=notes())
-    if format_ is Format.JSON:
-        print_result(_card(states, tolerance, level))
-    else:
-        _show(states, tolerance, level, every or Every.DAY)
+    print_card(WatchCard.of(states, tolerance, level, every or Every.DAY), format_)
     raise typer.Exit(int(states[-1].alarm))
 
 
@@ -228,106 +220,3 @@ def _refuse_other_kinds(
             "--every out, or state the format of dates with --day-format."
         )
         raise InputError(message)
-
-
-def _card(states: list[WatchState], tolerance: float, level: float) -> dict[str, Any]:
-    """Return the history as plain numbers, ready for JSON."""
-    last = states[-1]
-    return {
-        "tolerance": tolerance,
-        "level": level,
-        "alarm": last.alarm,
-        "alarm_date": last.alarm_date,
-        "since": last.since,
-        "direction": last.direction,
-        "worst": _stream(last.worst),
-        "days": [
-            {
-                "date": state.date,
-                "n": state.n,
-                "log_evidence": state.log_evidence,
-                "pvalue": state.pvalue,
-                "alarm": state.alarm,
-                "streams": [_stream(stream) for stream in state.streams if stream.column is None],
-            }
-            for state in states
-        ],
-        "segments": [_stream(stream) for stream in last.streams if stream.column is not None],
-    }
-
-
-def _stream(stream: StreamState) -> dict[str, Any]:
-    named: dict[str, str | None] = {"pred": stream.model}
-    if stream.column is not None:
-        named |= {"by": stream.column, "value": stream.value}
-    numbers = {
-        "smece_new": stream.smece_new, "smece": stream.smece, "low": stream.low,
-        "high": stream.high,
-    }  # fmt: skip
-    return {
-        **named,
-        "n": stream.n,
-        "log_evidence": stream.log_evidence,
-        "alarm": stream.alarm,
-        **{key: None if isnan(number) else number for key, number in numbers.items()},
-    }
-
-
-def _show(states: list[WatchState], tolerance: float, level: float, unit: str) -> None:
-    console = terminal.console()
-    last = states[-1]
-    model = last.worst.model
-    title = (
-        f"{model}: {counted(len(states), unit)}, tolerance {tolerance:g}, alarm at evidence "
-        f"{1 / (1 - level):.4g}"
-    )
-    table = terminal.table(
-        unit, "rows", f"SMECE\nthat {unit}", "SMECE\nso far", f"{100 * level:g}% band", "evidence",
-        "p-value", "",
-    )  # fmt: skip
-    for state in states:
-        whole = next(s for s in state.streams if s.model == model and s.column is None)
-        table.add_row(
-            Text(printable(str(state.date))),
-            f"{state.n:,}",
-            _digits(whole.smece_new),
-            _digits(whole.smece),
-            f"{_digits(whole.low, 3)} to {_digits(whole.high, 3)}" if whole.n else "-",
-            _amount(state.evidence),
-            chance(state.pvalue),
-            Text("ALARM", style="bold red") if state.alarm else "",
-        )
-    terminal.print_titled(console, title, table)
-    segments = sorted(
-        (s for s in last.streams if s.column is not None), key=lambda s: -s.log_evidence
-    )
-    if segments:
-        table = terminal.table("segment", "rows", "SMECE\nso far", "evidence", "")
-        for each in segments[:_MOST_SEGMENTS]:
-            mark = Text("ALARM", style="bold red") if each.alarm else ""
-            table.add_row(
-                Text(printable(each.name)), f"{each.n:,}", _digits(each.smece),
-                _amount(each.evidence), mark,
-            )  # fmt: skip
-        more = len(segments) - _MOST_SEGMENTS
-        below = f"; {more:,} more have less evidence" if more > 0 else ""
-        terminal.print_titled(console, f"Segments, most evidence first{below}", table)
-    console.print(Text(printable(last.sentence), style="bold red" if last.alarm else "bold green"))
-    console.print(_HOW_TO_READ, style="dim")
-
-
-_HOW_TO_READ = (
-    "The band holds on all days simultaneously. Evidence counts against the model. If every mean "
-    "label is within the tolerance of its prediction, evidence ever reaches the alarm line with "
-    "probability at most 1 - level. Rows must not repeat, and rows or raters must not vary "
-    "together."
-)
-
-
-def _digits(value: float, digits: int = 4) -> str:
-    return "-" if isnan(value) else f"{value:.{digits}f}"
-
-
-def _amount(evidence: float) -> str:
-    """Write the evidence in at most nine characters."""
-    return f"{evidence:.2f}" if evidence < 1000 else f"{evidence:.1e}"

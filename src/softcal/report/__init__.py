@@ -53,9 +53,10 @@ def write_report(
 ) -> None:
     """Write a report on one or more models as one HTML file for any browser.
 
-    The report has a verdict in words for each model, a reliability diagram with a choice of bins,
-    and the contribution of each bin. It compares the models and, with `by`, shows each segment. It
-    needs the extra `report`, and no network.
+    The report begins with an answer for each model: whether it is calibrated, the size and place of
+    its error, its cost at a threshold, and the next step. It compares the models, has a reliability
+    diagram with a choice of bins, and, with `by`, shows each segment. It needs the extra `report`,
+    and no network.
 
     Parameters
     ----------

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from softcal._display import counted, percent, printable
-from softcal._io import written_whole
-from softcal.exceptions import InputError
+from softcal._display import percent
 from softcal.inference.segments import MOST_CELLS
+from softcal.report.template import refuse_other_suffix, write_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,25 +34,13 @@ def write_audit_page(
     notes : sequence of str
         What is notable about how the data were read.
     """
-    import jinja2
-    from markupsafe import Markup
-
-    if path.suffix.lower() not in (".html", ".htm"):
-        message = f"the name of the page must end in .html: got {path.name}."
-        raise InputError(message)
-    own = files("softcal.report")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
-    )
-    environment.filters |= {"chance": _chance, "points": _points, "counted": counted}
-    template = environment.from_string((own / "audit.html.jinja").read_text(encoding="utf-8"))
-    page = template.render(
-        source=source, label=label, notes=notes, first=audits[0], level=percent(audits[0].level),
-        audits=[_lists(each) for each in audits], open=_OPEN, most_cells=MOST_CELLS,
-        css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-    )  # fmt: skip
-    with written_whole(path) as beside:
-        beside.write_text(page, encoding="utf-8", errors="backslashreplace")
+    refuse_other_suffix(path)
+    said = {
+        "source": source, "label": label, "notes": notes, "first": audits[0],
+        "level": percent(audits[0].level), "audits": [_lists(each) for each in audits],
+        "open": _OPEN, "most_cells": MOST_CELLS,
+    }  # fmt: skip
+    write_html(path, "audit", said, {"chance": _chance, "points": _points})
 
 
 def _lists(audit: Audit) -> dict[str, Any]:
@@ -78,8 +64,3 @@ def _chance(pvalue: float) -> str:
 def _points(value: float) -> str:
     """Write a number in percentage points, with its sign."""
     return f"{100 * value:+z.1f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _shown(value: object) -> object:
-    """Escape control and bidirectional characters of text from the data."""
-    return printable(value) if type(value) is str else value

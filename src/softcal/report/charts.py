@@ -12,18 +12,18 @@ import sys
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
 from softcal._io import written_whole
 from softcal.exceptions import InputError
-from softcal.plot import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+from softcal.plot import COLORS, LINES, MARKS
 
-COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, "#7F6000", "#882255")
-"""The colors of `softcal.plot` except black, which a dark page would hide, and two more."""
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "stroke", "wedge")
+SHAPES = [mark.shape for mark in MARKS]
 
 
 def charts(models: list[str], net_benefit: list[float] | None = None) -> dict[str, dict[str, Any]]:
@@ -57,16 +57,36 @@ def _finished(chart: Any, height: int) -> dict[str, Any]:
     return spec
 
 
-def _color(models: list[str]) -> alt.Color:
-    palette = [COLORS[i % len(COLORS)] for i in range(len(models))]
-    return alt.Color("model:N", scale=alt.Scale(domain=models, range=palette), legend=None)
+def _styled(
+    channel: Any, models: list[str], styles: Sequence[Any], *, legend: bool = True, **looks: Any
+) -> Any:
+    """Return a channel that shows the model, in the legend above the chart too.
+
+    Channels of the same models share one legend. It is part of a chart that a reader saves.
+    """
+    given = alt.Legend(
+        orient="top", columns=1, title=None, labelFontSize=12, labelLimit=alt.ExprRef("width"),
+        symbolOpacity=1, **looks,
+    )  # fmt: skip
+    styles = [styles[k % len(styles)] for k in range(len(models))]
+    scale = alt.Scale(domain=models, range=styles)
+    return channel("model:N", scale=scale, legend=given if legend else None)
+
+
+def _color(models: list[str], *, legend: bool = True) -> alt.Color:
+    color: alt.Color = _styled(alt.Color, models, COLORS, legend=legend)
+    return color
 
 
 def _shape(models: list[str]) -> alt.Shape:
-    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(models))]
-    return alt.Shape("model:N", scale=alt.Scale(domain=models, range=shapes), legend=None)
+    shape: alt.Shape = _styled(alt.Shape, models, SHAPES)
+    return shape
 
 
+_SIDES: tuple[tuple[Any, ...], ...] = (
+    ("predictions too low", "left", "top", "6", "6"),
+    ("predictions too high", "right", "bottom", "width - 6", "height - 6"),
+)
 _UNIT = alt.Scale(domain=[0, 1], nice=False)
 _LEFT = 46  # the width of the y axis, so that all charts align
 _BIN_TOOLTIP = [
@@ -102,14 +122,27 @@ def _diagram(models: list[str]) -> dict[str, Any]:
     )  # fmt: skip
     color = _color(models)
     line = bins.mark_line(strokeWidth=1.2, opacity=0.45).encode(x=x, y=y, color=color)
-    bars = bins.mark_rule(strokeWidth=1.6, opacity=0.75).encode(
-        x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
+    several = alt.datum.rows > 1  # one row says little: its point is faint, without a bar
+    bars = (
+        bins.mark_rule(strokeWidth=1.6, opacity=0.75)
+        .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+        .transform_filter(several)
     )
     area = alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[45, 420]), legend=None)
-    points = bins.mark_point(filled=True, opacity=1).encode(
+    points = bins.mark_point(filled=True).encode(
         x=x, y=y, color=color, shape=_shape(models), size=area, tooltip=_BIN_TOOLTIP,
+        opacity=alt.when(several).then(alt.value(1)).otherwise(alt.value(0.35)),
     )  # fmt: skip
-    return _finished(alt.layer(diagonal, line, bars, points), 430)
+    sides = alt.layer(
+        *(
+            alt.Chart(alt.NamedData("diagonal"))
+            .transform_filter(alt.datum.x == 0)
+            .mark_text(text=text, align=align, baseline=baseline, color="#888", fontSize=12)
+            .encode(x=alt.value(alt.ExprRef(at)), y=alt.value(alt.ExprRef(top)))
+            for text, align, baseline, at, top in _SIDES
+        )
+    )
+    return _finished(alt.layer(diagonal, sides, line, bars, points), 400)
 
 
 def _histogram(models: list[str]) -> dict[str, Any]:
@@ -127,7 +160,7 @@ def _histogram(models: list[str]) -> dict[str, Any]:
                     maxExtent=_LEFT,
                 ),
             ),
-            color=_color(models),
+            color=_color(models, legend=False),  # the diagram above has it
             tooltip=_BIN_TOOLTIP[:3],
         )
     )  # fmt: skip
@@ -193,19 +226,23 @@ def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
         "value:Q", scale=alt.Scale(domain=ends),
         axis=alt.Axis(title="net benefit", tickCount=5, minExtent=_LEFT),
     )  # fmt: skip
-    curve, color = alt.Chart(alt.NamedData("decision")), _color(models)
+    curve = alt.Chart(alt.NamedData("decision"))
+    names, dashes = [*models, "treat all"], [*LINES.values()]
+    looks: dict[str, Any] = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}
+    colors = [COLORS[k % len(COLORS)] for k in range(len(models))]
+    color = _styled(alt.Color, names, [*colors, "#888"], **looks)
+    dashes = [*(dashes[k % len(dashes)] for k in range(len(models))), dashes[0]]
+    dash = _styled(alt.StrokeDash, names, dashes, **looks)
     band = curve.mark_area(opacity=0.15, clip=True).encode(
         x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
     )
-    dash = alt.StrokeDash(
-        "model:N", legend=None,
-        scale=alt.Scale(domain=models, range=[_DASHES[k % 4] for k in range(len(models))]),
-    )  # fmt: skip
     line = curve.mark_line(strokeWidth=1.9, clip=True).encode(
         x=x, y=y, color=color, strokeDash=dash
     )
     everyone = alt.Chart(alt.NamedData("everyone"))
-    all_rows = everyone.mark_line(strokeWidth=1.2, color="#888", clip=True).encode(x=x, y=y)
+    all_rows = everyone.mark_line(strokeWidth=1.2, clip=True).encode(
+        x=x, y=y, color=alt.datum("treat all")
+    )
     zero = alt.Chart(alt.NamedData("diagonal")).mark_rule(color="#888").encode(y="zero:Q")
     chosen = (
         alt.Chart(alt.NamedData("threshold"))
@@ -215,7 +252,6 @@ def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
     return _finished(alt.layer(zero, chosen, band, all_rows, line), 260)
 
 
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 _NEEDED = "window.vegaEmbed = vegaEmbed;"
 _USUAL = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
 

@@ -21,20 +21,17 @@ MOST_ROWS = 200
 
 _DIAGRAMS = 6
 _POINTS = 10
-_SIDE = 100.0  # the side of a diagram in SVG units
 _ENDS = (0.05, 0.1, 0.2, 0.5, 1.0)  # of the axes, because rare classes have small probabilities
 
 
 def class_panel(tables: TableSet, classes: Sequence[str], level: float) -> list[dict[str, Any]]:
     """Return the classes or thresholds of each model, worst first, with simultaneous intervals."""
     panel, fine = [], tables.coarsen(tables.grid)
+    together = 1 - (1 - level) / (len(classes) * len(tables))
     for model in tables:
-        found = {name: tables[model, name] for name in classes}
-        limits = _limits(list(found.values()), 1 - (1 - level) / (len(classes) * len(tables)))
-        rows = [
-            _row(name, rel, *each) for (name, rel), each in zip(found.items(), limits, strict=True)
-        ]
-        rows.sort(key=surest)
+        rows = sorted(
+            (part_row(name, tables[model, name], together) for name in classes), key=surest
+        )
         worst = [_diagram(fine[model, row["value"]], row, level) for row in rows[:_DIAGRAMS]]
         panel.append({"name": model, "rows": rows, "diagrams": worst})
     return panel
@@ -45,22 +42,14 @@ def surest(row: dict[str, Any]) -> tuple[float, float]:
     return -row["low"], -row["debiased"]
 
 
-def _limits(tables: Sequence[Reliability], level: float) -> list[tuple[float, float, float]]:
-    """Return the debiased SMECE and the interval of each table."""
-    each = (smece_interval(rel, level=level) for rel in tables)
-    return [(found.debiased, found.low, found.high) for found in each]
-
-
-def _row(name: str, rel: Reliability, debiased: float, low: float, high: float) -> dict[str, Any]:
+def part_row(value: str, rel: Reliability, level: float) -> dict[str, Any]:
+    """Return the error of a class or segment, with its interval."""
+    found = smece_interval(rel, level=level)
     return {
-        "value": name,
-        "share": float(rel.sums.label.sum() / rel.sums.weight.sum()),
-        "smece": rel.smece,
-        "debiased": debiased,
-        "low": low,
-        "high": high,
+        "value": value, "n": rel.n, "share": float(rel.sums.label.sum() / rel.sums.weight.sum()),
+        "smece": rel.smece, "debiased": found.debiased, "low": found.low, "high": found.high,
         "bias": rel.bias,
-    }
+    }  # fmt: skip
 
 
 def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, Any]:
@@ -73,37 +62,19 @@ def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, 
 def small_diagram(
     rel: Reliability, title: str, smece: float, level: float, end: float = 1.0
 ) -> dict[str, Any]:
-    """Return the points of a small reliability diagram, in SVG units."""
-    filled = np.flatnonzero(rel.count)
-    x, y = rel.mean_prob[filled], rel.mean_label[filled]
-    low, high = (limits[filled] for limits in gap_intervals(rel, level=level))
-    share = (rel.sums.weight / rel.sums.weight.sum())[filled]
-    return diagram_of_points(title, smece, x, y, x - high, x - low, share, end)
+    """Return the points of a small reliability diagram."""
+    low, high = gap_intervals(rel, level=level)
+    x, share = rel.mean_prob, rel.sums.weight / rel.sums.weight.sum()
+    columns = (x, rel.mean_label, x - high, x - low, share)
+    return diagram_of_points(title, smece, *(each[rel.count > 0] for each in columns), end=end)
 
 
 def diagram_of_points(
-    title: str,
-    smece: float,
-    x: FloatArray,
-    y: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    share: FloatArray,
-    end: float = 1.0,
+    title: str, smece: float, *columns: FloatArray, end: float = 1.0
 ) -> dict[str, Any]:
-    """Return points with their intervals, in SVG units, and the end of both axes."""
-    scale = _SIDE / end
-    bottom, top = np.clip([low, high], 0.0, end) * scale
-    points = zip(x * scale, _SIDE - y * scale, _SIDE - top, _SIDE - bottom, share, strict=True)
-    return {
-        "value": title,
-        "smece": smece,
-        "end": end,
-        "points": [
-            {"x": at, "y": up, "top": top, "bottom": bottom, "size": 1.6 + 3.4 * share**0.5}
-            for at, up, top, bottom, share in points
-        ],
-    }
+    """Return points (x, y, the ends of y, their shares of the rows) and the end of both axes."""
+    points = list(zip(*(each.tolist() for each in columns), strict=True))
+    return {"value": title, "smece": smece, "end": end, "points": points}
 
 
 def _highest(rel: Reliability) -> float:

@@ -16,8 +16,8 @@ const signedLimit = (x) => withSign(x, limit(Math.abs(x)));
 const rowsOf = (n) => `${n.toLocaleString("en-US")} ${n === 1 ? "row" : "rows"}`;
 const range = (low, high, n = 3) => `${limit(low, n)} to ${limit(high, n)}`;
 
-// The metric and the labels of the choice: the metric is SMECE only for the labels as they are.
-const measureOf = (labels) => (labels === "hard" ? report.hardened : "SMECE");
+// The metric and the labels of the choice: the metric is ECE if labels are 0 or 1.
+const measureOf = (labels) => (labels === "hard" ? report.hardened : report.error);
 const labelOf = (labels) => (labels === "hard" ? "hardened label" : "label");
 const labelsOf = (labels) => (labels === "hard" ? "hardened labels" : "labels as they are");
 const aboveItsInterval = byId("above").textContent;
@@ -64,7 +64,7 @@ function recompute() {
     (choice.labels === "hard" ? `${report.hardened}.` : "labels as they are.");
   for (const place of document.querySelectorAll(".measure")) place.textContent = measureOf(choice.labels);
   for (const place of document.querySelectorAll(".label-kind")) place.textContent = labelOf(choice.labels);
-  byId("above").textContent = aboveItsInterval.replace("SMECE", measureOf(choice.labels));
+  byId("above").textContent = aboveItsInterval.replaceAll("SMECE", measureOf(choice.labels));
   byId("bins").setAttribute("aria-valuetext", `${choice.bins} bins`);
   let rows = [], above = false;
   report.models.forEach((model, i) => {

@@ -8,32 +8,32 @@ import shlex
 from collections import defaultdict
 from datetime import UTC, datetime
 from functools import partial
-from importlib.resources import files
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import RANGE, ends, printable
-from softcal._io import written_whole
+from softcal._display import RANGE, ends, percent, printable
 from softcal._validation.days import day_of
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare_pairs
 from softcal.inference.gaps import gap_intervals
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
-from softcal.plot import bin_choices
-from softcal.report.charts import COLORS, SHAPES, charts, vega_script
-from softcal.report.classes import MOST_ROWS, class_panel, surest
-from softcal.report.costs import decision_panel
+from softcal.plot import COLORS, bin_choices
+from softcal.report.answers import line_of, next_command, worst_part
+from softcal.report.charts import SHAPES, charts, vega_script
+from softcal.report.classes import MOST_ROWS, class_panel, part_row, surest
+from softcal.report.costs import basis_of, decision_panel
 from softcal.report.sample import recalibration_panel, table_panel
+from softcal.report.template import own_text, write_html
 from softcal.report.verdict import (
     TOLERANCE,
+    TOO_LARGE_TO_LEAVE_OPEN,
     Part,
     chance,
-    criterion,
     limit,
-    percent,
+    points,
     signed,
     signed_limit,
     verdict,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from softcal._validation.inputs import FloatArray
+    from softcal.inference.comparison import Comparison
     from softcal.inference.ordinal import ItemMetric
     from softcal.inference.smece import Interval
     from softcal.report.verdict import Verdict
@@ -68,8 +69,8 @@ _MARKS = {
     "triangle-up": "M0,-6L6,5H-6Z",
     "cross": "M-2,-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
     "triangle-down": "M0,6L6,-5H-6Z",
-    "stroke": "M-6,-1H6V1H-6Z",
-    "wedge": "M0,-6L3,6H-3Z",
+    "triangle-left": "M-6,0L5,-6V6Z",
+    "triangle-right": "M6,0L-5,-6V6Z",
 }
 
 
@@ -171,7 +172,7 @@ def write_page(
     """Write the report on a set of tables, and return the verdict of each model.
 
     `by` names the columns of segments to show, by default all. Recalibration is evaluated on the
-    sample of the rows, and omitted without a sample.
+    sample of the rows; without a sample, a map is fitted to the tables.
     """
     refuse_impossible(path, len(tables.models))
     if not 0 <= tolerance < 1:  # also refuses NaN
@@ -191,39 +192,46 @@ def write_page(
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     parts = _parts_off(segments, {"class": classes, "threshold": thresholds})
     models = _models(tables, level, tolerance, parts)
-    drawn_segments = [{"by": each["by"], "models": list(each["models"])} for each in segments]
-    _trends(segments, models)
-    panel: list[dict[str, Any]] = []
-    # A map of the predicted class's probability alone does not give probabilities of all classes.
-    top = tables.targets[0] == TOP
-    if sample is not None and not top:
-        panel = recalibration_panel(sample, tables.models, tables.bins, level)
-    fitted = []
-    if sample is None and not top:
-        fitted = table_panel({model.name: model.fine for model in models}, tables.bins, level)
-    said = _said(tables, models, segments, about, level, tolerance)
-    said["extremes"] = _extremes(models, sample)
-    said |= {
-        "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
-        "table_repairs": fitted,
-        "classes": classes, "class_reach": _reach([*classes, *thresholds]),
-        "most_classes": MOST_ROWS, "thresholds": thresholds,
-        "cumulative": _cumulative(tables, level) if thresholds else [],
-        "item_scores": _item_scores(tables, level),
-    }  # fmt: skip
-    said["decision"] = decision_panel(tables, level, sample)
-    drawn = _drawn(tables, models, drawn_segments, level)
-    drawn["decision"] = said["decision"]
-    said["sweep_above"] = any(
-        value > high for model in drawn["models"] for value, _, high, *_ in model["soft"]
-    )
+    error = "ECE" if models[0].hardened is None else "SMECE"
+    drawn = _drawn(tables, models, segments, level)
+    source = basis_of(tables, sample)
+    drawn["decision"] = source and decision_panel(source, tables, level)
     drawn["classes"] = [
         {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
         for part in classes
     ]
-    page = _page(said, drawn)
-    with written_whole(path) as beside:
-        beside.write_text(page, encoding="utf-8", errors="backslashreplace")
+    _trends(segments)
+    said = _said(tables, models, segments, about, level, tolerance)
+    # A map of the predicted class's probability alone does not give probabilities of all classes.
+    if said["top"]:
+        repairs = []
+    elif sample is not None:
+        repairs = recalibration_panel(sample, tables.models, tables.bins, level, error)
+    else:
+        fine = {model.name: model.fine for model in models}
+        repairs = table_panel(fine, tables.bins, level, error)
+    own = len(about.commands) == len(models)
+    commands = about.commands if own else said["commands"] * len(models)
+    said |= {
+        "answers": [
+            {
+                "part": worst_part(found := model.verdict, off := parts[model.name]),
+                "command": next_command(tables, found, off, command, tolerance),
+                "line": source and line_of(tables, source, model.name, level),
+            }
+            for model, command in zip(models, commands, strict=True)
+        ],
+        "extremes": _extremes(models, sample),
+        "repairs": repairs, "from_rows": sample is not None,
+        "classes": classes, "class_reach": _reach([*classes, *thresholds]),
+        "most_classes": MOST_ROWS, "thresholds": thresholds,
+        "cumulative": _cumulative(tables, level) if thresholds else [],
+        "item_scores": _item_scores(tables, level),
+        "sweep_above": any(
+            value > high for model in drawn["models"] for value, _, high, *_ in model["soft"]
+        ),
+    }  # fmt: skip
+    _write(path, said, drawn | {"error": error})
     return {model.name: model.verdict for model in models}
 
 
@@ -241,13 +249,17 @@ def _parts_off(
     segments: list[dict[str, Any]], panels: dict[str, list[dict[str, Any]]]
 ) -> dict[str, list[Part]]:
     """Return the segments, classes, and thresholds of each model whose intervals exclude 0."""
-    named = [("segment", f"{each['by']} = ", each["models"]) for each in segments]
+    named = [("segment", each["by"], each["models"]) for each in segments]
     named += [(kind, "", panel) for kind, panel in panels.items()]
     out: dict[str, list[Part]] = defaultdict(list)
-    for kind, start, models in named:
+    for kind, column, models in named:
         for model in models:
-            off = (row for row in model["rows"] if row["low"] > 0)
-            out[model["name"]] += [Part(kind, start + row["value"], row["low"]) for row in off]
+            out[model["name"]] += [
+                Part(kind, f"{column} = {row['value']}" if column else row["value"], row["low"],
+                     row["high"], column)
+                for row in model["rows"]
+                if row["low"] > 0
+            ]  # fmt: skip
     return out
 
 
@@ -262,41 +274,36 @@ def _models(
         found = verdict(
             fine, hardened, tables.bins, level, tolerance=tolerance,
             top_label=tables.targets[0] == TOP, parts=parts[name],
+            measure="SMECE" if soft else "ECE",
         )  # fmt: skip
         mark = _MARKS[SHAPES[i % len(SHAPES)]]
         out.append(_Model(name, fine, hardened, found, COLORS[i % len(COLORS)], mark))
     return out
 
 
-def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
+def _write(path: Path, said: dict[str, Any], drawn: dict[str, Any]) -> None:
     """Fill the template with text, the data of the script, and the script itself."""
-    import jinja2
     from markupsafe import Markup
 
-    own = files("softcal.report")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
-    )
-    environment.filters |= {
-        "breakable": _breakable, "command": _command, "limit": limit, "signed": signed,
-        "signed_limit": signed_limit,
-    }  # fmt: skip
-    template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     decision = drawn["decision"]
     specs = charts([model["name"] for model in drawn["models"]], decision and decision["ends"])
-    return template.render(
-        **said,
-        saves_tables=drawn["tables"] is not None,
-        choices=drawn["choices"],
-        start=drawn["choices"].index(said["bins"]),
+    said |= {
+        "decision": decision,
+        "saves_tables": drawn["tables"] is not None,
+        "choices": drawn["choices"],
+        "start": drawn["choices"].index(len(said["tables"].bins)),
         # Not escaped, because these are ours; `_in_script` keeps data from ending the script.
-        data=Markup(_in_script(drawn)),  # noqa: S704
-        charts=Markup(_in_script(specs)),  # noqa: S704
-        css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-        licenses=Markup((own / "vega_licenses.txt").read_text(encoding="utf-8")),  # noqa: S704
-        vega=Markup(vega_script().replace("</script", "<\\/script")),  # noqa: S704
-        script=Markup((own / "page.js").read_text(encoding="utf-8")),  # noqa: S704
-    )
+        "data": Markup(_in_script(drawn)),  # noqa: S704
+        "charts": Markup(_in_script(specs)),  # noqa: S704
+        "licenses": own_text("vega_licenses.txt"),
+        "vega": Markup(vega_script().replace("</script", "<\\/script")),  # noqa: S704
+        "script": own_text("page.js"),
+    }
+    filters = {
+        "breakable": _breakable, "command": _command, "limit": limit, "points": points,
+        "signed": signed, "signed_limit": signed_limit, "chance": chance, "listed": _listed,
+    }  # fmt: skip
+    write_html(path, "page", said, filters, drawn["error"])
 
 
 def _said(
@@ -314,58 +321,40 @@ def _said(
     pairs = _pairs(tables, level)
     columns = "--label-columns … --pred-columns …" if top else "--label … --pred …"
     return {
-        "title": about.title,
-        "notes": about.notes,
+        "about": about,
+        "tables": tables,
         "top": top,
         "version": __version__,
-        "n": tables.n,
-        "label": about.label,
-        "soft_labels": not all(model.fine.has_hard_labels for model in models),
-        "hardened_known": models[0].hardened is not None,
-        "group": tables.about.group,
-        "rater": tables.about.rater,
+        "today": datetime.now(UTC).strftime("%Y-%m-%d"),
         "level": percent(level),
-        "criterion": criterion(level, tolerance),
-        "tolerance": f"{tolerance:.4g}",
-        "facts": _facts(tables, models),
+        "significance": 1 - level,
+        "tolerance": tolerance,
+        "leave_open": max(tolerance, TOO_LARGE_TO_LEAVE_OPEN),
         "hardened": _hardened(tables),
         "models": models,
-        "mean_predictions": [f"{model.fine.coarsen(1).mean_prob[0]:.4f}" for model in models],
-        "chances": [chance(model.verdict.pvalue) for model in models],
-        "hardened_errors": [
-            model.hardened and model.hardened.coarsen(tables.bins).smece for model in models
-        ],
         "above": ABOVE_ITS_INTERVAL,
-        "bins": len(tables.bins),
         "pairs": pairs,
-        "no_pairs": len(models) > 1 and not pairs,
-        "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
+        "pair_reach": max((max(abs(c.low), abs(c.high)) for c, _ in pairs), default=1) or 1,
         "commands": about.commands or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
-        "apply": about.apply,
-        "any_material": any(model.verdict.severity == "material" for model in models),
-        "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
+        "repeating": _repeating(models, segments),
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),
         "segment_reach": max((_reach(each["models"]) for each in segments), default=1),
         "segments_shown": _SEGMENTS_SHOWN,
         "bins_shown": _BINS_SHOWN,
         "bin_reach": _bin_reach(models),
-        "how": _how(tables, about),
     }
 
 
-def _facts(tables: TableSet, models: list[_Model]) -> list[tuple[str, str]]:
-    """Return what the data are: rows, votes, the mean label, and whether labels are 0 or 1."""
-    sums = models[0].fine.sums
-    votes, mean = int(sums.votes.sum()), float(sums.label.sum() / sums.weight.sum())
-    hard = all(model.fine.has_hard_labels for model in models)
-    facts = [
-        ("rows", f"{tables.n:,}"),
-        ("votes", f"{votes:,}" if votes else ""),
-        ("mean label", f"{mean:.4f}"),
-        ("labels", "0 or 1 in every row" if hard else "probabilities"),
+def _repeating(models: list[_Model], segments: list[dict[str, Any]]) -> list[str]:
+    """Return the models that are off as a whole, and in no segment by more than that for sure."""
+    return [
+        model.name
+        for k, model in enumerate(models)
+        if segments
+        and model.verdict.state == "miscalibrated"
+        and all(row["against"] != "worse" for each in segments for row in each["models"][k]["rows"])
     ]
-    return [(term, text) for term, text in facts if text]
 
 
 def _extremes(models: list[_Model], sample: Sample | None) -> list[str]:
@@ -422,7 +411,7 @@ def _drawn(
             }
             for model in models
         ],
-        "segments": segments,
+        "segments": [{"by": each["by"], "models": each["models"]} for each in segments],
         "tables": None if whole is None else content(whole),
     }
 
@@ -442,7 +431,8 @@ def _errors(rel: Reliability, level: float) -> list[Any]:
 
 
 def _six_digits(row: dict[str, Any]) -> list[str | float]:
-    return [x if isinstance(x, str) else float(f"{x:.6g}") for x in row.values()]
+    shown = (value for name, value in row.items() if name != "n")
+    return [x if isinstance(x, str) else float(f"{x:.6g}") for x in shown]
 
 
 def _short(rel: Reliability, *columns: FloatArray) -> list[list[float]]:
@@ -513,11 +503,6 @@ _ITEM_SCORES = {
 }
 
 
-def _shown(value: object) -> object:
-    """Escape control characters in text; `Markup` is our own and stays as it is."""
-    return printable(value) if type(value) is str else value
-
-
 def _breakable(name: str) -> Markup:
     """Allow a name to break after _ - . and /."""
     from markupsafe import Markup, escape
@@ -540,24 +525,10 @@ def _in_script(data: Any) -> str:
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
+def _pairs(tables: TableSet, level: float) -> list[tuple[Comparison, float]]:
     if not tables.has_pairs:
         return []
-    joints = [tables.pair(a, b) for a, b in combinations(tables.models, 2)]
-    out = []
-    for c, pvalue in compare_pairs(joints, level):
-        a, b = c.a, c.b
-        better, worse = (a, b) if c.difference < 0 else (b, a)
-        text = f"{better} is better calibrated than {worse}: the difference is significant."
-        if pvalue >= 1 - level:
-            text = f"These data do not show whether {a} or {b} is better calibrated."
-        out.append(
-            {
-                "a": a, "b": b, "difference": c.difference, "low": c.low, "high": c.high,
-                "chance": chance(pvalue), "text": text,
-            }
-        )  # fmt: skip
-    return out
+    return compare_pairs([tables.pair(a, b) for a, b in combinations(tables.models, 2)], level)
 
 
 def _segments(tables: TableSet, columns: Sequence[str], level: float) -> list[dict[str, Any]]:
@@ -573,9 +544,11 @@ def _segments(tables: TableSet, columns: Sequence[str], level: float) -> list[di
     intervals = sum(map(len, found.values())) * len(tables)
     wholes = {model: smece_interval(tables[model], level=level) for model in tables if found}
     together = 1 - (1 - level) / max(intervals, 1)
+    outer = _outer(tables, columns)
     return [
         {
             "by": column,
+            "inside": outer.get(column),
             "models": [
                 {"name": model, "rows": _segment_rows(segments, model, whole, together)}
                 for model, whole in wholes.items()
@@ -583,6 +556,23 @@ def _segments(tables: TableSet, columns: Sequence[str], level: float) -> list[di
         }
         for column, segments in found.items()
     ]
+
+
+def _outer(tables: TableSet, columns: Sequence[str]) -> dict[str, str]:
+    """Return the column that each nested one divides further: its values have one value of it."""
+    lists = {c: [cell[tables.by_names.index(c)] for cell in tables.axes.cell] for c in columns}
+    order = {column: (len(set(lists[column])), k) for k, column in enumerate(columns)}
+    out = {}
+    for inner, (size, _) in order.items():
+        around = [
+            other
+            for other in columns
+            if order[other][0] > 1 and order[other] < order[inner]
+            and len(set(zip(lists[inner], lists[other], strict=True))) == size
+        ]  # fmt: skip
+        if around:
+            out[inner] = min(around, key=order.__getitem__)
+    return out
 
 
 _FEWEST_IN_ORDER = 3
@@ -626,23 +616,13 @@ def in_order(values: Sequence[str]) -> dict[str, float]:
     return dict(zip(order, places.tolist(), strict=True))
 
 
-def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
-    """Add the points of a chart over the segments to each column whose values have an order."""
+def _trends(segments: list[dict[str, Any]]) -> None:
+    """Add the largest error that is sure, and the places of ordered segments on a chart."""
     for each in segments:
         order = in_order([row["value"] for row in each["models"][0]["rows"]])
-        highest = _reach(each["models"])
-        nearest = np.diff([*order.values()]).min(initial=360)  # models are side by side
-        each["trend"] = order and [
-            {
-                "name": model.name, "color": model.color, "mark": model.mark,
-                "points": _trend_points(
-                    part["rows"], order, highest, nearest * ((k + 1) / (len(models) + 1) - 0.5)
-                ),
-            }
-            for k, (model, part) in enumerate(zip(models, each["models"], strict=True))
-        ]  # fmt: skip
-        each["ticks"] = _ticks(order)
-        each["highest"] = highest
+        nearest = np.diff([*order.values()]).min(initial=360)
+        each |= {"order": order, "nearest": float(nearest), "ticks": _ticks(order)}
+        each["sure"] = max(row["low"] for part in each["models"] for row in part["rows"])
 
 
 def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
@@ -655,87 +635,22 @@ def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
     return ticks
 
 
-def _trend_points(
-    rows: list[dict[str, Any]], order: dict[str, float], highest: float, shift: float
-) -> list[dict[str, Any]]:
-    """Return the segments in order as points of a chart of 360 by 100."""
-    found = {row["value"]: row for row in rows}
-    return [
-        {
-            "x": x + shift,
-            **{name: 100 - 100 * found[value][name] / highest for name in ("smece", "low", "high")},
-            "text": f"{value}: SMECE {found[value]['smece']:.3f}, {limit(found[value]['low'])} to "
-            f"{limit(found[value]['high'])}, {found[value]['n']:,} rows",
-        }
-        for value, x in order.items()
-    ]
-
-
 def _segment_rows(
     segments: dict[str, TableSet], model: str, whole: Interval, level: float
 ) -> list[dict[str, Any]]:
     """Return the segments of one column and model by the SMECE that is sure, largest first."""
-    rows: list[dict[str, Any]] = []
-    for value, segment in segments.items():
-        rel = segment[model]
-        found = smece_interval(rel, level=level)
-        against = "unclear"
-        if found.low > whole.high:
-            against = "worse"
-        elif found.high < whole.low:
-            against = "better"
-        rows.append(
-            {
-                "value": value, "n": rel.n, "smece": rel.smece, "debiased": found.debiased,
-                "low": found.low, "high": found.high, "bias": rel.bias, "against": against,
-            }
-        )  # fmt: skip
+    rows = [part_row(value, segment[model], level) for value, segment in segments.items()]
+    for row in rows:
+        row["against"] = "unclear"
+        if row["low"] > whole.high:
+            row["against"] = "worse"
+        elif row["high"] < whole.low:
+            row["against"] = "better"
     return sorted(rows, key=surest)
 
 
-def _listed(names: Sequence[str]) -> str | None:
+def _listed(names: Sequence[str]) -> str:
     """Return the names of classes as text; only the first and last if there are many."""
     first, left_out, last = ends(list(names))
     between = [f"{left_out:,} more"] if left_out else []
-    return ", ".join([*first, *between, *last]) or None
-
-
-def _raters(tables: TableSet) -> str | None:
-    if tables.about.rater is None:
-        return None
-    return f"{len(tables.axes.owner):,}, by {tables.about.rater}"
-
-
-def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
-    from softcal import __version__
-
-    bins, grid = tables.bins, tables.grid
-    weightless, dropped = tables.about.rows_without_weight, tables.about.rows_dropped
-    width = "of equal width" if bins.is_uniform else "of unequal width"
-    how: list[tuple[str, Any]] = [
-        ("source", about.source),
-        ("date", tables.about.date),
-        ("rows", f"{tables.n:,}" + (f"; {weightless:,} more with weight 0" if weightless else "")),
-        ("dropped rows", dropped and f"{dropped:,}, left out on purpose"),
-        ("label", about.label),
-        ("ordered classes" if tables.ordered else "classes", _listed(tables.classes)),
-        (
-            "probability of the predicted class" if tables.targets[0] == TOP else "predictions",
-            ", ".join(tables.models),
-        ),
-        ("segments", ", ".join(tables.by_names) or None),
-        ("groups", tables.about.group),
-        ("raters", _raters(tables)),
-        ("weights", tables.about.weight or "none: all rows have equal weight"),
-        (
-            "votes",
-            "counted in the labels"
-            if tables.about.votes == tables.about.label
-            else tables.about.votes or "not given",
-        ),
-        ("bins", f"{len(bins)} {width} on [0, 1]; the last one includes 1"),
-        ("fine grid", f"{len(grid)} bins, which are merged into the bins shown"),
-        ("softcal", __version__),
-        ("created on", datetime.now(UTC).strftime("%Y-%m-%d")),
-    ]
-    return [(term, text) for term, text in how if text]
+    return ", ".join([*first, *between, *last])

@@ -25,7 +25,7 @@ FEWEST_ROWS = 100  # with fewer, the result of a fold is mostly chance
 
 
 def recalibration_panel(
-    sample: Sample, models: tuple[str, ...], bins: Bins, level: float
+    sample: Sample, models: tuple[str, ...], bins: Bins, level: float, error: str
 ) -> list[dict[str, Any]]:
     """Return the scores of each method for each model; nothing if there are too few rows."""
     out = []
@@ -44,13 +44,19 @@ def recalibration_panel(
             for title, trial in drawn.items()
         ]
         out.append(
-            {"name": name, "text": _text(found), "rows": trials, "n": size, "diagrams": diagrams}
+            {
+                "name": name,
+                "text": _text(found, error),
+                "rows": trials,
+                "n": size,
+                "diagrams": diagrams,
+            }
         )
     return out
 
 
 def table_panel(
-    tables: Mapping[str, Reliability], bins: Bins, level: float
+    tables: Mapping[str, Reliability], bins: Bins, level: float, error: str
 ) -> list[dict[str, Any]]:
     """Return diagrams before and after a beta map that is fitted to each table.
 
@@ -77,14 +83,15 @@ def table_panel(
             small_diagram(before, "before", before.smece, level),
             diagram_of_points("after beta", after, x, y, y, y, share),
         ]
-        out.append({"name": name, "text": _table_text(before.smece, after), "diagrams": diagrams})
+        text = _table_text(before.smece, after, error)
+        out.append({"name": name, "text": text, "rows": [], "diagrams": diagrams})
     return out
 
 
-def _table_text(before: float, after: float) -> str:
+def _table_text(before: float, after: float, error: str) -> str:
     if after >= before:
-        return f"A beta map fitted to these tables does not lower SMECE ({before:.3f})."
-    return f"A beta map fitted to these tables changes SMECE from {before:.3f} to {after:.3f}."
+        return f"A beta map fitted to these tables does not lower {error} ({before:.3f})."
+    return f"A beta map fitted to these tables changes {error} from {before:.3f} to {after:.3f}."
 
 
 def _row(trial: Trial, found: RepairPreview) -> dict[str, Any]:
@@ -98,12 +105,12 @@ def _row(trial: Trial, found: RepairPreview) -> dict[str, Any]:
     }
 
 
-def _text(found: RepairPreview) -> str:
+def _text(found: RepairPreview, error: str) -> str:
     if not found.helps:
         return f"{found.verdict}."
     best = next(trial for trial in found.after if trial.method == found.best)
     return " ".join([
-        f"{found.verdict}. It changes SMECE from {found.before.smece.value:.3f} to "
+        f"{found.verdict}. It changes {error} from {found.before.smece.value:.3f} to "
         f"{best.smece.value:.3f}, interval {best.smece.low:.3f} to {best.smece.high:.3f}.",
         *found.notes,
     ])  # fmt: skip

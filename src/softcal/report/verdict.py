@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from softcal._display import counted, percent
 from softcal.bins import Bins
 from softcal.inference.checks import amounts, amounts_text
 from softcal.inference.gaps import gap_intervals
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from softcal.table.reliability import Reliability
 
 TOLERANCE = 0.02  # 2 percentage points
-_TOO_LARGE_TO_LEAVE_OPEN = 0.1  # 10 percentage points
+TOO_LARGE_TO_LEAVE_OPEN = 0.1  # 10 percentage points
 _ENOUGH_TO_NAME_A_HALF = 0.005  # of the rows
 _ENOUGH_FOR_BOTH_HALVES = 0.1  # of the rows, in each
 _PARTS_NAMED = 3
@@ -65,6 +66,8 @@ class Part(NamedTuple):
     kind: str  # "segment", "class", or "threshold"
     name: str
     low: float
+    high: float
+    column: str = ""  # of a segment
 
 
 class Verdict(NamedTuple):
@@ -97,42 +100,46 @@ def verdict(
     tolerance: float = TOLERANCE,
     top_label: bool = False,
     parts: Sequence[Part] = (),
+    measure: str = "SMECE",
 ) -> Verdict:
     """Return the verdict on a model from its fine table; `hard` has hardened labels, if known.
 
     With `top_label`, a probability that is too high is overconfident on either side of 0.5. `parts`
     are the segments, classes, and thresholds that are off, whatever the rows as a whole show.
+    `measure` is the name of the error in the texts.
     """
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
-    size = f"SMECE {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
+    size = f"{measure} {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
     outstanding = _outstanding(soft, level)
     state = _state(interval, tolerance, bins_off=bool(outstanding))
     severity = severity_of(interval, tolerance, sure=state == "miscalibrated")
     undecided = state == "undecided"
-    could_be = f"SMECE could be as large as {interval.high:.3f} with {_rows(soft.n)}."
+    could_be = f"{measure} could be as large as {interval.high:.3f} with {counted(soft.n, 'row')}."
     if parts and state != "miscalibrated":
         state, headline = "in part", f"off in {_kinds_text(parts)}"
         severity = severity if severity == "small" else "off in part"
-        sentences = [f"{_parts_text(parts)} SMECE of all rows does not show it; {could_be}"]
+        sentences = [
+            f"{_parts_text(parts, measure)} {measure} of all rows does not show it; {could_be}"
+        ]
     elif undecided:
         headline = "undecided"
         sentences = [
-            f"The interval is too wide for a verdict: {size}, with {_rows(soft.n)}. It includes "
-            f"both a calibrated model and one that is {100 * interval.high:.0f} percentage points "
-            "off."
+            f"The interval is too wide for a verdict: {size}, with {counted(soft.n, 'row')}. It "
+            f"includes both a calibrated model and one that is {100 * interval.high:.0f} "
+            "percentage points off."
         ]
     elif state == "undetected":
         headline = "no miscalibration detected"
         sentences = [f"No miscalibration detected; {could_be}"]
     elif state == "borderline":
         headline = "borderline"
-        sentences = [f"The interval of SMECE includes 0; {could_be}"]
+        sentences = [f"The interval of {measure} includes 0; {could_be}"]
     else:
         headline, sentences = _directions(fine, level, top_label=top_label)
     if not undecided:
         filled = int((soft.count > 0).sum())
-        sentences.append(_bins_text(len(outstanding), filled, level, state))
+        sentences.append(_bins_text(len(outstanding), filled, level, state, measure))
         if hard is not None and not soft.has_hard_labels:
             hardened = "the majority class" if top_label else "the labels hardened to yes or no"
             usual = smece_interval(hard.coarsen(bins), level=level)
@@ -142,7 +149,7 @@ def verdict(
     sentences += filter(None, (interval.about_raters, interval.note))
     return Verdict(
         severity, state, headline, size, sentences, [] if undecided else outstanding,
-        _next_step(interval, soft, state, tolerance, parts), interval, interval.pvalue,
+        _next_step(interval, soft, state, tolerance, parts, measure), interval, interval.pvalue,
     )  # fmt: skip
 
 
@@ -153,7 +160,7 @@ def _state(interval: Interval, tolerance: float, *, bins_off: bool) -> State:
     """
     if interval.low > 0:
         return "miscalibrated"
-    if interval.high > max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):
+    if interval.high > max(tolerance, TOO_LARGE_TO_LEAVE_OPEN):
         return "undecided"
     return "borderline" if bins_off else "undetected"
 
@@ -177,27 +184,10 @@ def severity_of(interval: Interval, tolerance: float, *, sure: bool) -> Severity
     return "off, size unclear" if sure else "undecided"
 
 
-def criterion(level: float, tolerance: float) -> str:
-    """Return the rules of `verdict` in words, for the page."""
-    shown = f"{tolerance:.4g}"
-    return (
-        f"Severity compares the {percent(level)} interval of SMECE with a tolerance of {shown}. "
-        f"Material: the interval lies above {shown}. Small: it excludes 0 and ends at or below "
-        f"{2 * tolerance:.4g}. None shown: it includes 0 and ends at or below {shown}. If none of "
-        "these holds, a miscalibrated model is off with unclear size, and any other is undecided. "
-        f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0, which it does exactly "
-        f"if the p-value is below {1 - level:.3g}. Borderline: the interval includes 0, but a bin "
-        "stands out, unless the interval extends to above "
-        f"{max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. Off in part: not miscalibrated, but the "
-        "simultaneous interval of a segment, class, or threshold excludes 0. "
-        f"A direction is named only if the {percent(level)} interval of that mean gap excludes 0."
-    )
-
-
 def _kinds_text(parts: Sequence[Part]) -> str:
     """Count segments, classes, and thresholds.
 
-    >>> _kinds_text([Part("segment", "a = 1", 0.1), Part("class", "cat", 0.1)])
+    >>> _kinds_text([Part("segment", "a = 1", 0.1, 0.2), Part("class", "cat", 0.1, 0.3)])
     '1 segment and 1 class'
     """
     kinds = Counter(part.kind for part in parts).items()
@@ -207,13 +197,13 @@ def _kinds_text(parts: Sequence[Part]) -> str:
     )
 
 
-def _parts_text(parts: Sequence[Part]) -> str:
+def _parts_text(parts: Sequence[Part], measure: str) -> str:
     """Name the parts with the largest error that is sure."""
     worst = sorted(parts, key=lambda part: -part.low)[:_PARTS_NAMED]
     more = f", and {len(parts) - len(worst):,} more" if len(parts) > len(worst) else ""
     verb = "has a simultaneous interval" if len(parts) == 1 else "have simultaneous intervals"
     names = ", ".join(part.name for part in worst)
-    return f"{_kinds_text(parts)} {verb} of SMECE above 0: {names}{more}."
+    return f"{_kinds_text(parts)} {verb} of {measure} above 0: {names}{more}."
 
 
 _SAID = {
@@ -302,7 +292,7 @@ def _outstanding(rel: Reliability, level: float) -> list[BinGap]:
     return sorted(found, key=lambda bin_: -abs(bin_.mean.share * bin_.mean.gap))
 
 
-def _bins_text(outstanding: int, filled: int, level: float, state: State) -> str:
+def _bins_text(outstanding: int, filled: int, level: float, state: State, measure: str) -> str:
     together = f"{percent(level)} intervals adjusted to hold for all bins simultaneously"
     if not outstanding:
         return f"No single bin stands out: all {together} include 0."
@@ -313,7 +303,7 @@ def _bins_text(outstanding: int, filled: int, level: float, state: State) -> str
     )
     if state == "miscalibrated":
         return text
-    return f"{text} SMECE as a whole does not confirm {'it' if few else 'them'}."
+    return f"{text} {measure} as a whole does not confirm {'it' if few else 'them'}."
 
 
 def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: bool) -> str:
@@ -335,10 +325,11 @@ def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: 
 
 
 def _next_step(
-    interval: Interval, rel: Reliability, state: State, matters: float, parts: Sequence[Part]
-) -> str:
+    interval: Interval, rel: Reliability, state: State, matters: float, parts: Sequence[Part],
+    measure: str,
+) -> str:  # fmt: skip
     large = [part for part in parts if part.low > matters >= interval.low]
-    also = f" SMECE is above {matters} in {_kinds_text(large)}: see below." if large else ""
+    also = f" {measure} is above {matters} in {_kinds_text(large)}: see below." if large else ""
     if state == "in part":
         return f"Recalibrate where the error is, because one map for all rows may not help.{also}"
     if state == "miscalibrated":
@@ -346,7 +337,9 @@ def _next_step(
     if not matters:  # every error matters, and no number of rows rules out all of them
         return "These rows give no reason to recalibrate; label more rows to be certain."
     if interval.high <= matters:
-        return f"Use these probabilities: the interval excludes SMECE above {interval.high:.3f}."
+        return (
+            f"Use these probabilities: the interval excludes {measure} above {interval.high:.3f}."
+        )
     if state == "borderline":
         return "Label more rows before you recalibrate."
     start = {
@@ -355,7 +348,7 @@ def _next_step(
     }[state]
     enough = amounts_text(amounts(rel, (_SPARE * interval.high / matters) ** 2))
     return (
-        f"{start}. If the model is calibrated, ruling out SMECE above {matters} takes roughly "
+        f"{start}. If the model is calibrated, ruling out {measure} above {matters} takes roughly "
         f"{enough}."
     )
 
@@ -369,19 +362,9 @@ def _off_text(interval: Interval, matters: float) -> str:
     if interval.low <= matters:
         return (
             f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
-            f"error of {interval.high:.3f} would change decisions. {_RECALIBRATE}"
+            f"error of {interval.high:.3f} would change decisions."
         )
-    return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
-
-
-_RECALIBRATE = (
-    "Fit on rows that were not used to train the model, against the labels as they are, and "
-    "evaluate the result on other rows."
-)
-
-
-def _rows(n: int) -> str:
-    return f"{n:,} row{'' if n == 1 else 's'}"
+    return "Recalibrate these probabilities before you use them."
 
 
 def _range(interval: Interval) -> str:
@@ -397,6 +380,15 @@ def limit(value: float, digits: int = 3) -> str:
     while 1e-6 < abs(value) < 0.5 * 10**-digits:
         digits += 1
     return f"{value:.{digits}f}"
+
+
+def points(value: float) -> str:
+    """Write a share in percentage points, with more digits if it would be shown as 0 but is not.
+
+    >>> points(0.0951), points(0.0003)
+    ('9.5', '0.03')
+    """
+    return limit(100 * value, 1)
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -421,15 +413,6 @@ def _with_sign(value: float, shown: str) -> str:
     """Prepend the sign to a number as shown; 0 has none."""
     sign = "\N{MINUS SIGN}" if value < 0 else "+"
     return f"{sign}{shown}" if float(shown) else shown
-
-
-def percent(level: float) -> str:
-    """Write a level as a percentage.
-
-    >>> percent(0.95)
-    '95%'
-    """
-    return f"{100 * level:g}%"
 
 
 def chance(pvalue: float) -> str:

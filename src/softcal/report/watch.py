@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import io
 import re
-from importlib.resources import files
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from softcal._display import percent, printable
-from softcal._io import written_whole
-from softcal.exceptions import InputError
+from softcal._display import percent
+from softcal._validation.days import Every, day_of
 from softcal.plot import draw_watch
+from softcal.report.template import refuse_other_suffix, write_html
+from softcal.report.verdict import signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from softcal._validation.days import Day
     from softcal.inference.sequential import WatchState
+
+_FEW_ROWS = 30  # per update, on average: the errors of such updates are mostly noise
 
 
 def write_watch_page(
@@ -44,38 +47,47 @@ def write_watch_page(
     notes : sequence of str
         What is notable about how the data were read.
     """
-    import jinja2
     from markupsafe import Markup
 
-    if path.suffix.lower() not in (".html", ".htm"):
-        message = f"the name of the page must end in .html: got {path.name}."
-        raise InputError(message)
-    own = files("softcal.report")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
-    )
-    environment.filters["digits"] = _digits
-    template = environment.from_string((own / "watch.html.jinja").read_text(encoding="utf-8"))
-    last = states[-1]
-    page = template.render(
-        title=title, notes=notes, last=last, states=states[::-1], tolerance=tolerance,
-        level=percent(level), threshold=1 / (1 - level),
-        segments=sorted(
+    refuse_other_suffix(path)
+    last, unit = states[-1], _unit(states)
+    said = {
+        "title": title, "notes": notes, "last": last, "states": states, "tolerance": tolerance,
+        "level": percent(level), "threshold": 1 / (1 - level), "unit": unit,
+        "updates": _updates(states, unit)[::-1],
+        "segments": sorted(
             (each for each in last.streams if each.column is not None),
             key=lambda each: -each.log_evidence,
         ),
-        wholes=[_whole(state, last.worst.model) for state in states[::-1]],
         # Safe: all text is drawn as paths, so that no text from the data is in it.
-        figure=Markup(_svg(states, tolerance, level)),  # noqa: S704
-        css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-    )  # fmt: skip
-    with written_whole(path) as beside:
-        beside.write_text(page, encoding="utf-8", errors="backslashreplace")
+        "figure": Markup(_svg(states, tolerance, level)),  # noqa: S704
+    }  # fmt: skip
+    write_html(path, "watch", said, {"digits": _digits, "signed": signed})
 
 
-def _whole(state: WatchState, model: str) -> Any:
-    """Return the stream of all rows of a model."""
-    return next(each for each in state.streams if each.model == model and each.column is None)
+def _unit(states: Sequence[WatchState]) -> Every | None:
+    """Return weeks if updates have few rows and their dates are days; otherwise None."""
+    few = sum(state.n for state in states) < _FEW_ROWS * len(states)
+    weeks = {_day(state).begin(Every.WEEK) for state in states}
+    return Every.WEEK if few and len(weeks) < len(states) else None
+
+
+def _day(state: WatchState) -> Day:
+    found = day_of(str(state.date))
+    assert found is not None  # noqa: S101 - a `Watch` refuses other dates
+    return found
+
+
+def _updates(states: Sequence[WatchState], unit: Every | None) -> list[dict[str, Any]]:
+    """Return the last state of each week, or each state, with the rows up to it."""
+    model = states[-1].worst.model
+    out: dict[Any, dict[str, Any]] = {}
+    for k, state in enumerate(states):
+        begin = _day(state).begin(unit) if unit else None
+        own = out.setdefault(begin or k, {"date": begin.label() if begin else state.date, "n": 0})
+        whole = next(each for each in state.streams if each.model == model and each.column is None)
+        own |= {"n": own["n"] + state.n, "state": state, "whole": whole}
+    return list(out.values())
 
 
 def _svg(states: Sequence[WatchState], tolerance: float, level: float) -> str:
@@ -90,8 +102,3 @@ def _svg(states: Sequence[WatchState], tolerance: float, level: float) -> str:
 
 def _digits(value: float, digits: int = 4) -> str:
     return "-" if isnan(value) else f"{value:.{digits}f}"
-
-
-def _shown(value: object) -> object:
-    """Escape control and bidirectional characters of text from the data."""
-    return printable(value) if type(value) is str else value

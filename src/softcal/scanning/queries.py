@@ -76,9 +76,9 @@ class Queries:
         flags = {"weighted": self._plan.weighted, "voted": self._plan.voted}
         here = (place >= 0) & (numbers(table[sums.source_of("count", **flags)]) > 0)
         table = table if here.all() else table.filter(here)
-        none = np.zeros(table.num_rows)
         sources = [sums.source_of(name, **flags) for name in SUM_NAMES]
-        values = [none if own is None else numbers(table[own]) for own in sources]
+        found = {own: numbers(table[own]) for own in dict.fromkeys(sources) if own is not None}
+        values = [None if own is None else found[own] for own in sources]
         counted = total - dropped if first else 0
         self._add("tables", (k, t), table, ["bin"], values, rows=counted)
         return Streamed(total, dropped)

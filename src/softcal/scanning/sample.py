@@ -120,9 +120,11 @@ class Basis(NamedTuple):
 def basis(tables: TableSet, sample: Sample | None) -> Basis:
     """Return all rows of each model if the sample has them, or its table on the grid."""
     if sample is not None and sample.complete:
-        rows = {model: sample.rows(model, MOST_ROWS)[0] for model in tables}
         names = ("y_true", "y_prob", "sample_weight")
-        of = {model: {k: getattr(each, k) for k in names} for model, each in rows.items()}
+        of = {}
+        for model in tables:
+            rows, groups = sample.rows(model, MOST_ROWS)
+            of[model] = {k: getattr(rows, k) for k in names} | {"groups": groups}
         return Basis(of, "rows", "Computed from the rows.")
     why = "" if sample is None else f", because there are more than {MOST_ROWS:,} rows"
     text = (

@@ -136,16 +136,21 @@ class Sparse(NamedTuple):
         return Sparse.of(keys, values)
 
     @staticmethod
-    def of_result(keys: IntArray, columns: Sequence[npt.NDArray[Any]]) -> Sparse:
-        """Sort the result of a group-by, whose keys hardly ever repeat, by key."""
+    def of_result(keys: IntArray, columns: Sequence[npt.NDArray[Any] | None]) -> Sparse:
+        """Sort the result of a group-by, whose keys hardly ever repeat, by key.
+
+        A column may be given several times, and None is 0.
+        """
         sizes = keys.max(axis=1, initial=0) + 1
-        if math.prod(sizes.tolist()) >= 1 << 62:
-            return Sparse.of(keys, np.array(columns, dtype=np.float64))
-        flat = np.ravel_multi_index(tuple(keys), tuple(sizes))
-        order = flat.argsort()
-        values = np.empty((len(columns), flat.size))
-        for row, column in zip(values, columns, strict=True):
-            row[:] = column[order]
+        fits = math.prod(sizes.tolist()) < 1 << 62
+        flat = np.ravel_multi_index(tuple(keys), tuple(sizes)) if fits else None
+        order = np.lexsort(keys[::-1]) if flat is None else flat.argsort()
+        values = np.zeros((len(columns), order.size))
+        first: dict[int, int] = {}
+        for k, column in enumerate(columns):
+            if column is not None:
+                same = first.setdefault(id(column), k)
+                values[k] = column[order] if same == k else values[same]
         return Sparse.of(keys[:, order], values)
 
     @staticmethod
