@@ -441,7 +441,7 @@ def test_unknown_option_names_the_commands_that_have_it(
     path.write_text("y,p\n0.5,0.5\n")
     said = refused(capsys, "audit", path, "--group", "g")
     assert "--output" not in said
-    assert "No such option: --group. These commands have it: scan, score, compare, report," in said
+    assert "No such option: --group. These commands have it: score, report, plot, compare," in said
     said = refused(capsys, "score", path, "--lable", "y")
     assert said == "softcal: error: No such option: --lable. Did you mean '--label'?\n"
     assert refused(capsys, "score", path, "--zzz") == "softcal: error: No such option: --zzz.\n"

@@ -56,9 +56,9 @@ def test_a_file_states_the_options_of_every_command(
         str(folder / word) if "." in word and word[-1].isalpha() else word for word in options
     ]
     own = done(command, "--data", folder / "d.toml", *options)
-    without = LINE[:-2] if command in ("plot", "decide") else LINE
+    without = LINE[:-2] if command == "decide" else LINE
     assert own.stdout == done(command, folder / "d.csv", *without, *options).stdout
-    if command in ("plot", "decide"):
+    if command == "decide":
         assert f"`softcal {command}` does not use by in" in own.stderr
 
 

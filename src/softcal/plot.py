@@ -1299,8 +1299,9 @@ def _draw_stream_gaps(ax: Axes, stream: StreamState, tolerance: float) -> None:
         )
     filled = ~np.isnan(gap)
     gap, low, high = gap[filled], low[filled], high[filled]
-    # The number of rows is not known, but few have wide intervals.
-    known = high - low <= max(1.0, (high - low).min())
-    _mark_outside(ax, max(tolerance, gap_scale(gap, low, high, known)))
+    if gap.size:
+        # The number of rows is not known, but few have wide intervals.
+        known = high - low <= max(1.0, (high - low).min())
+        _mark_outside(ax, max(tolerance, gap_scale(gap, low, high, known)))
     ax.set(xlim=(0, 1), xlabel="prediction")
     ax.set_ylabel("gap so far\n← too low · too high →")
