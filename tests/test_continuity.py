@@ -145,4 +145,5 @@ def test_small_changes_of_sums_change_results_little(
     rng = np.random.default_rng(seed)
     table = tables(*data, bins, np.arange(len(rows)) // 2).pair("a", "b")
     again = moved(table, lambda x: x * (1 + 1e-13 * rng.uniform(-1, 1, x.shape)))
-    np.testing.assert_allclose(numbers(again), numbers(table), rtol=0, atol=1e-6)
+    # A standard deviation of 0 becomes sqrt(1e-13), and Student's quantile of two rows is 12.7.
+    np.testing.assert_allclose(numbers(again), numbers(table), rtol=0, atol=1e-5)

@@ -91,7 +91,7 @@ def test_few_rows_do_not_set_the_scale_and_one_row_has_a_short_bar() -> None:
 
 def test_models_have_the_marks_and_colors_of_figures(rel: sc.Reliability) -> None:
     file = io.StringIO()
-    Style.parse.cache_clear()  # type: ignore[attr-defined]  # it keeps colors of other consoles
+    Style.parse.cache_clear()  # it keeps colors of other consoles
     console = Console(file=file, width=80, force_terminal=True, color_system="truecolor")
     sketch.show_sketch(console, dict.fromkeys("abcdefgh", rel))
     text = file.getvalue()
