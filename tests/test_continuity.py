@@ -140,8 +140,9 @@ def test_small_changes_of_sums_change_results_little(
     data: tuple[list[Row], dict[str, bool]], bins: int, seed: int
 ) -> None:
     rows, options = data
-    # A known weakness: the limits of two groups of unequal size may jump.
-    assume(not (options["groups"] and len(rows) == 3 and bins > 1))
+    # A known weakness: with few groups, rounding may decide whether a variance is 0, and limits
+    # jump. The examples have groups of two rows that must not.
+    assume(not options["groups"] or all(row[-1] == 3 for row in rows))
     rng = np.random.default_rng(seed)
     table = tables(*data, bins, np.arange(len(rows)) // 2).pair("a", "b")
     again = moved(table, lambda x: x * (1 + 1e-13 * rng.uniform(-1, 1, x.shape)))
