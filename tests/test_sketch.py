@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from command_line import softcal_here
 from rich.console import Console
-from rich.style import Style
 
 import softcal as sc
 from softcal.cli import sketch
@@ -90,16 +89,14 @@ def test_few_rows_do_not_set_the_scale_and_one_row_has_a_short_bar() -> None:
 
 
 def test_models_have_the_marks_and_colors_of_figures(rel: sc.Reliability) -> None:
-    file = io.StringIO()
-    Style.parse.cache_clear()  # it keeps colors of other consoles
-    console = Console(file=file, width=80, force_terminal=True, color_system="truecolor")
+    # As HTML, because rich keeps the escape codes of a style for consoles with other colors.
+    console = Console(file=io.StringIO(), width=80, record=True)
     sketch.show_sketch(console, dict.fromkeys("abcdefgh", rel))
-    text = file.getvalue()
+    page = console.export_html(inline_styles=True)
     for name, mark, color in zip("abcdefgh", MARKS, COLORS, strict=True):
-        red, green, blue = (int(color[k : k + 2], 16) for k in (1, 3, 5))
-        paint = f"\x1b[38;2;{red};{green};{blue}m"
-        assert f"{paint}{mark.character} \x1b[0m\x1b[1m{name}" in text
-        assert f"{paint}{'█' * 16}" in text
+        start = re.escape(f"color: {color.lower()}")
+        assert re.search(f'{start}[^>]*">{mark.character} </span><span[^>]*>{name}</span>', page)
+        assert re.search(f'{start}[^>]*">{"█" * 16}', page)
     assert not any(mark.character in line for line in shown({"m": rel}) for mark in MARKS)
 
 
