@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shlex
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +28,7 @@ from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 from softcal.inference.smece import ABOVE_ITS_INTERVAL
 from softcal.report.charts import charts, vega_script
+from softcal.report.commands import commands_of
 from softcal.report.page import MAX_SEGMENTS, in_order
 from softcal.report.verdict import verdict
 from softcal.report.watch import write_watch_page
@@ -956,10 +958,10 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
 ) -> None:
     items = str(files("softcal") / "data" / "lidc_malignancy" / "items.csv")
     saved, of_rows, of_file = (str(tmp_path / name) for name in ("s.softcal", "a.html", "b.html"))
-    lidc_tables(by=["fold", "n_readers"], groups="patient" if group else None).save(saved)
     preds = [word for model in MODELS for word in ("--pred", model)]
     options = [*preds, "--label", "soft_malignant", "--votes", "n_readers", *group]
     by = ["--by", "fold", "--by", "n_readers"]
+    assert cli.run(["scan", items, *options, *by, "-o", saved]) == 0
     assert cli.run(["report", items, *options, *by, "-o", of_rows]) == 0
     assert cli.run(["report", saved, "-o", of_file]) == 0
     rows, file = (Path(path).read_text(encoding="utf-8") for path in (of_rows, of_file))
@@ -986,16 +988,16 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     if group:  # the grid of groups does not tell exact zeros
         for known in ("177 and 0", "0 and 0"):
             file = file.replace("of 1: unknown.", f"of 1: {known}.", 1)
-    named = file.replace("softcal recalibrate ROWS", "softcal recalibrate items.csv")
-    assert named.startswith(before.rpartition("<section")[0])
+    assert file.startswith(before.rpartition("<section")[0])
     assert "This report was made from tables" not in rows
     assert "This report was made from tables" in file
     grouped = " --group patient" * bool(group)
     for k, model in enumerate(MODELS, 1):
         command = f"--label soft_malignant{grouped} --pred {model} -o calibrator_{k}.json"
-        assert f"softcal recalibrate items.csv {command}" in text_of(rows)
-        assert f"softcal recalibrate ROWS {command}" in text_of(file)
-    assert "(replace ROWS with the file that was scanned):" in file
+        for page in (rows, file):
+            assert f"softcal recalibrate items.csv {command}" in text_of(page)
+            applied = f"softcal apply calibrator_{k}.json items.csv --pred {model}"
+            assert applied in text_of(page)
     tables = '<section aria-labelledby="bins-title">'
     end = '<dl class="how">'
     assert (
@@ -1006,6 +1008,46 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     assert data_in((tmp_path / "c.html").read_text(encoding="utf-8")) == data_in(
         Path(of_file).read_text(encoding="utf-8")
     )
+
+
+def test_commands_of_added_sets_name_no_file_that_has_only_some_rows(tmp_path: Path) -> None:
+    tables = lidc_tables()
+    page = text_of(written(tmp_path, tables))
+    assert "softcal recalibrate ROWS --label soft_malignant --pred prob_rf_all" in page
+    assert "(replace ROWS with the file that was scanned):" in page
+    given = json.dumps({"--label": "soft_malignant", "--pred": MODELS, "--sep": ";"})
+    days = [
+        replace(tables, about=tables.about._replace(source=source, options=given))
+        for source in ("monday.csv", "tuesday.csv")
+    ]
+    for total, source in ((days[0], "monday.csv"), (days[0] + days[1], "ROWS")):
+        found = commands_of(total)
+        start = f"softcal recalibrate {source} --label soft_malignant --sep ';' --pred "
+        pairs = zip(MODELS, found.recalibrate, strict=True)
+        assert all(each.startswith(start + model) for model, each in pairs)
+        assert found.apply[0].startswith(f"softcal apply calibrator_1.json {source} --sep ';'")
+    other = replace(tables, about=days[1].about._replace(options='{"--label": "y"}'))
+    assert (days[0] + other).about.options is None
+
+
+@pytest.mark.parametrize("options", ["[1]", '{"--label": 1}', '{"label": "y"}', "{", '"a"'])
+def test_options_of_a_strange_file_are_not_shown(options: str) -> None:
+    tables = lidc_tables()
+    strange = replace(tables, about=tables.about._replace(options=options))
+    assert commands_of(strange).recalibrate == commands_of(tables).recalibrate
+
+
+def test_models_in_rows_or_with_other_names_have_no_wrong_commands() -> None:
+    tables = lidc_tables()
+    for given in ({"--model": "m", "--pred": ["p"]}, {"--pred": ["a"], "--name": ["b"]}):
+        options = json.dumps({"--label": "y"} | given)
+        assert commands_of(replace(tables, about=tables.about._replace(options=options))) == (
+            (),
+            (),
+        )
+    options = json.dumps({"--label": "y", "--pred": ["a", "b"], "--name": MODELS})
+    named = commands_of(replace(tables, about=tables.about._replace(options=options)))
+    assert "--pred b" in named.recalibrate[1]
 
 
 def test_report_of_tables_shows_the_columns_and_bins_asked_for(tmp_path: Path) -> None:

@@ -246,16 +246,6 @@ class Described(NamedTuple):
             if value != self._field_defaults[field]
         }
 
-    def words(self, *without: str) -> list[str]:
-        """Return the given options as words of a shell command, without some."""
-        words = []
-        for option, value in self.given.items():
-            if option in without:
-                continue
-            for each in value if isinstance(value, list) else [value]:
-                words += [option] if each is True else [option, shlex.quote(str(each))]
-        return words
-
     def refuse_contradictions(self) -> None:
         """Raise if options contradict each other or lack one, before any data is read."""
         labels = {

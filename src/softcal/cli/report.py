@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +10,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.describe import BOUNDS, Described, Scale, describes
+from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
     Level,
     MaybeBins,
@@ -56,7 +54,7 @@ def report(
     tables = load_tables(
         data, how, bins=bins, pairs=True, look=None if sample is None else sample.add
     )
-    about = _about(tables, data, how, from_rows=from_rows)
+    about = _about(tables, data, renamed=not from_rows and how.name is not None)
     about = about._replace(title=about.title if title is None else title, notes=notes())
     found = write_page(
         output, tables, about, by=how.by or None, level=level, tolerance=tolerance, sample=sample
@@ -68,49 +66,19 @@ def report(
     console.print(Text(printable(f"Saved {output}: open it in a browser.")))
 
 
-def _about(tables: TableSet, data: list[str], how: Described, *, from_rows: bool) -> About:
+def _about(tables: TableSet, data: list[str], *, renamed: bool) -> About:
     """Return the title, source, and label of the page, and the commands that recalibrate."""
-    from softcal.report.page import About, apply_commands, commands_of
+    from softcal.report.commands import Commands, commands_of
+    from softcal.report.page import About
     from softcal.table.tableset import TOP
 
     title, label = _title(tables.models), tables.about.label
     if tables.targets[0] == TOP:
         title += f" ({len(tables.classes):,} classes)"
         label = f"the share of {label} on that class"
-    named = how.name is not None
-    if not from_rows:
-        # Under other names than those of the columns, there are no commands.
-        commands = () if named else commands_of(tables, "ROWS")
-        return About(title, source_name(data), label, commands)
-    if named:
-        tables = replace(tables, axes=tables.axes._replace(model=tuple(how.models or ())))
-    kinds = {"--vote-columns": how.vote_columns, "--label-columns": how.label_columns}
-    class_label = next((option for option, given in kinds.items() if given), "--label")
-    rows = " ".join([_rows_name(data), *how.words(*_STATED)])
-    labeled = None
-    if how.raw_votes or how.counts_beside:
-        counts = how.vote_columns
-        labeled = [] if counts is None else ["--vote-columns", counts]
-    commands = commands_of(tables, rows, class_label, labeled)
-    apply: tuple[str, ...] = ()
-    applicable = how.pred_scale is Scale.PROBABILITY and not how.drop_missing and not how.sheet
-    if commands and applicable and tables.targets[0] != TOP:
-        fields = ("sep", "decimal", "encoding", "input_format")
-        reading = Described(**{field: getattr(how, field) for field in fields}).words()
-        apply = apply_commands(tables.models, " ".join([_rows_name(data), *reading]))
-    return About(title, source_name(data), label, commands, apply)
-
-
-_STATED = (
-    "--label", "--pred", "--by", "--weight", "--votes", "--group", "--label-columns",
-    "--vote-columns", "--pred-columns", "--classes", "--ordered", "--raters", "--name",
-)  # fmt: skip
-"""Options that the commands of a report state themselves, or that they do not have."""
-
-
-def _rows_name(data: list[str]) -> str:
-    """Return the name of the file of rows, quoted for a shell; ROWS for several files."""
-    return shlex.quote(Path(data[0]).name) if len(data) == 1 else "ROWS"
+    # Names given to the models of saved tables are not those of columns.
+    commands = Commands() if renamed else commands_of(tables)
+    return About(title, source_name(data), label, commands)
 
 
 def _title(models: list[str] | tuple[str, ...]) -> str:

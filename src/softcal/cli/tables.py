@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +80,15 @@ def load_tables(
         refuse_empty(found.tables)
     note_dropped(found.tables.about.rows_dropped)
     note_found(found, how)
-    return with_names(found.tables, how.name)
+    return with_names(_with_options(found.tables, data, how), how.name)
+
+
+def _with_options(tables: TableSet, data: list[str], how: Described) -> TableSet:
+    """Return tables that store the file and the options, for commands on these rows later."""
+    source = Path(data[0]).name if len(data) == 1 else None
+    return replace(
+        tables, about=tables.about._replace(source=source, options=json.dumps(how.given))
+    )
 
 
 def described(

@@ -103,7 +103,8 @@ def write_report(
     >>> tables = scan(items, y_true="soft_malignant", y_prob="prob_rf_all", by="fold")
     >>> write_report(path, tables)
     """
-    from softcal.report.page import About, commands_of, refuse_impossible, write_page
+    from softcal.report.commands import commands_of
+    from softcal.report.page import About, refuse_impossible, write_page
     from softcal.scanning.sample import Sample
 
     path = Path(path)
@@ -112,7 +113,7 @@ def write_report(
                 "n_votes": n_votes, "ordered": ordered or None}  # fmt: skip
         _refuse_beside_tables(rows)
         tables = y_true if bins is None else y_true.coarsen(bins)
-        about = About(title, "tables", label or tables.about.label, commands_of(tables, "ROWS"))
+        about = About(title, "tables", label or tables.about.label, commands_of(tables))
         shown: Any = (by,) if isinstance(by, str) else by
         write_page(path, tables, about, by=shown, level=level, tolerance=tolerance)
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections import defaultdict
 from datetime import UTC, datetime
 from functools import partial
@@ -24,6 +23,7 @@ from softcal.plot import COLORS, bin_choices
 from softcal.report.answers import line_of, next_command, worst_part
 from softcal.report.charts import SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel, part_row, surest
+from softcal.report.commands import Commands
 from softcal.report.costs import basis_of, decision_panel
 from softcal.report.sample import recalibration_panel, table_panel
 from softcal.report.template import own_text, write_html
@@ -75,16 +75,12 @@ _MARKS = {
 
 
 class About(NamedTuple):
-    """The title of the page, its source, its label, and the commands that recalibrate.
-
-    A command names the file of the rows, or `ROWS` if this file is not known.
-    """
+    """The title of the page, its source, its label, and the commands that recalibrate."""
 
     title: str
     source: str
     label: str
-    commands: tuple[str, ...] = ()  # if empty, the page shows one with placeholders
-    apply: tuple[str, ...] = ()  # the same
+    commands: Commands = Commands()  # if empty, the page shows one with placeholders
     notes: tuple[str, ...] = ()  # on how the data were read
 
 
@@ -97,50 +93,6 @@ class _Model(NamedTuple):
     verdict: Verdict
     color: str
     mark: str
-
-
-def commands_of(
-    tables: TableSet,
-    data: str,
-    class_label: str | None = None,
-    labeled: Sequence[str] | None = None,
-) -> tuple[str, ...]:
-    """Return the commands that recalibrate each model of a set.
-
-    `class_label` is the option for the labels of many classes. A set does not store whether these
-    were shares or names, so without the option there may be no commands. `labeled` are the
-    options for labels from votes, because a set does not store the columns of votes.
-    """
-    label, pred = "--label", "--pred"
-    if tables.targets[0] == TOP:
-        if class_label is None and tables.about.votes != tables.about.label:
-            return ()
-        label, pred = class_label or "--vote-columns", "--pred-columns"
-    elif labeled is None and tables.about.votes == tables.about.label:
-        return ()
-    options = [label, tables.about.label] if labeled is None else [*labeled]
-    if tables.about.weight is not None:
-        options += ["--weight", tables.about.weight]
-    if tables.about.group is not None:
-        options += ["--group", tables.about.group]
-    models = tables.models
-    saved = [f"calibrator_{k}.json" for k in range(1, len(models) + 1)]
-    return tuple(
-        f"softcal recalibrate {data} {shlex.join([*options, pred, model, '-o', output])}"
-        for model, output in zip(
-            models, saved if len(models) > 1 else ["calibrator.json"], strict=True
-        )
-    )
-
-
-def apply_commands(models: Sequence[str], data: str) -> tuple[str, ...]:
-    """Return the commands that apply what `commands_of` saves to the rows of a file."""
-    numbers = [f"_{k}" for k in range(1, len(models) + 1)] if len(models) > 1 else [""]
-    return tuple(
-        f"softcal apply calibrator{k}.json {data} "
-        f"{shlex.join(['--pred', model, '-o', f'recalibrated{k}.csv'])}"
-        for model, k in zip(models, numbers, strict=True)
-    )
 
 
 def refuse_impossible(path: Path, models: int) -> None:
@@ -210,8 +162,8 @@ def write_page(
     else:
         fine = {model.name: model.fine for model in models}
         repairs = table_panel(fine, tables.bins, level, error)
-    own = len(about.commands) == len(models)
-    commands = about.commands if own else said["commands"] * len(models)
+    own = len(about.commands.recalibrate) == len(models)
+    commands = about.commands.recalibrate if own else said["commands"] * len(models)
     said |= {
         "answers": [
             {
@@ -335,7 +287,8 @@ def _said(
         "above": ABOVE_ITS_INTERVAL,
         "pairs": pairs,
         "pair_reach": max((max(abs(c.low), abs(c.high)) for c, _ in pairs), default=1) or 1,
-        "commands": about.commands or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
+        "commands": about.commands.recalibrate
+        or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
         "segments": segments,
         "repeating": _repeating(models, segments),
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),

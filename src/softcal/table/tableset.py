@@ -64,6 +64,8 @@ class About(NamedTuple):
     ordered: bool = False
     rows_without_weight: int | None = None
     rows_dropped: int | None = None
+    source: str | None = None  # the file of the rows
+    options: str | None = None  # of the command line, as JSON; see `softcal.report.commands`
 
 
 class Axes(NamedTuple):
@@ -778,6 +780,8 @@ def _added(one: About, other: About) -> About:
         date=one.date if one.date == other.date else None,
         rows_without_weight=weightless,
         rows_dropped=sum(dropped) if dropped else None,
+        source=one.source if one.source == other.source else None,
+        options=one.options if one.options == other.options else None,
     )
 
 
