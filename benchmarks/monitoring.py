@@ -3,9 +3,10 @@
 
     python benchmarks/monitoring.py [--runs N] [--looks N] [PART ...]
 
-The parts are speed, margins, delays, late, and alarms; without any, all of them.
+The parts are speed, margins, delays, late, alarms, and groups; without any, all of them.
 
-`late` and `alarms` write docs/watch_delays.csv and docs/watch_alarms.csv. The other parts print
+`late`, `alarms`, and `groups` write docs/watch_delays.csv, docs/watch_alarms.csv, and
+docs/watch_groups.csv. The other parts print
 tables; docs/watch.md quotes them with the numbers of runs. probcal, which watches 0/1 labels, is
 measured if it is installed.
 """
@@ -16,6 +17,7 @@ import argparse
 import csv
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -344,6 +346,43 @@ def margins(runs: int) -> None:
                 )
 
 
+def grouped(runs: int) -> None:
+    """Write the share of streams of 60 days with an alarm, whose rows vary together in groups.
+
+    Each day has new groups. In half of them labels are likelier than predicted, in half they are
+    less likely. With a drift, labels are less likely by 5 percentage points, or 2 if they are rare.
+    """
+    rows = []
+    settings = product(("0/1", "rare 0/1", "soft"), ((100, 5, 0.5), (20, 20, 0.8), (9, 50, 0.8)))
+    for kind, (n_groups, size, effect) in settings:
+        rng = np.random.default_rng([3030, n_groups, len(kind)])
+        group, alarms = np.repeat(np.arange(n_groups), size), dict.fromkeys(("groups", "rows"), 0)
+        days = []
+        for run_ in range(runs + runs // 4):
+            drift = (0.02 if kind == "rare 0/1" else 0.05) * (run_ >= runs)
+            watches = {"groups": sc.Watch(tolerance=0.0, max_weight=size),
+                       "rows": sc.Watch(tolerance=0.0)}  # fmt: skip
+            first = dict.fromkeys(watches, np.inf)
+            for day in range(1, 61):
+                p = rng.uniform(0.02, 0.98, group.size) * (0.1 if kind == "rare 0/1" else 1)
+                q = p + effect * rng.choice([-1, 1], n_groups)[group] * np.minimum(p, 1 - p)
+                y = (q - drift).clip(0, 1)
+                y = y if kind == "soft" else rng.binomial(1, y)
+                for name, watch in watches.items():
+                    own = group if name == "groups" else None
+                    if watch.update(sc.reliability(y, p, groups=own)).alarm:
+                        first[name] = min(first[name], day)
+            if drift:
+                days.append(first["groups"])
+            else:
+                alarms = {name: n + (first[name] <= 60) for name, n in alarms.items()}
+        row = {"labels": kind, "groups": n_groups, "rows of each": size, "runs": runs}
+        row |= {f"false alarms with {name}": round(n / runs, 4) for name, n in alarms.items()}
+        rows.append(row | {"median day of a drift's alarm": float(np.median(days))})
+        print(rows[-1], flush=True)
+    write_csv("watch_groups.csv", rows)
+
+
 def speed() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(5000)
@@ -362,7 +401,7 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--looks", type=int, default=1000)
     parser.add_argument(
-        "parts", nargs="*", default=["speed", "margins", "delays", "late", "alarms"]
+        "parts", nargs="*", default=["speed", "margins", "delays", "late", "alarms", "groups"]
     )
     given = parser.parse_args()
     if "speed" in given.parts:
@@ -375,3 +414,5 @@ if __name__ == "__main__":
         late_shifts(given.runs)
     if "alarms" in given.parts:
         false_alarms(given.runs, given.looks)
+    if "groups" in given.parts:
+        grouped(given.runs)

@@ -1,6 +1,7 @@
 """Simulate the audit: false findings, power, and speed beside Bonferroni and MCGrad.
 
 python -m benchmarks.segments grid                    false findings: docs/audit_false.csv
+python -m benchmarks.segments groups RUNS             the same with groups: docs/audit_groups.csv
 python -m benchmarks.segments precise RUNS            gaps of soft labels: docs/audit_power.csv
 python -m benchmarks.segments power RUNS              how often a planted gap is found
 python -m benchmarks.segments mcgrad RUNS             false findings of MCGrad's maximum
@@ -17,6 +18,7 @@ import json
 import math
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,44 @@ def grid() -> None:
             rows.append(familywise(kind, size))
             print(json.dumps(rows[-1]), flush=True)
     write_csv("audit_false.csv", rows)
+
+
+GROUPS = ((6, 60), (9, 50), (20, 25), (50, 10), (200, 5))  # and rows of each
+
+
+def groups(runs: int) -> None:
+    """Write how often anything is found in calibrated data whose rows vary together in groups.
+
+    In half of the groups labels are likelier than predicted, in half they are less likely. Two
+    columns vary within groups, one between them. Sizes of groups vary if there are 20 or 200.
+    """
+    rows = []
+    for kind, (n_groups, size) in product(("0/1", "rare 0/1", "soft"), GROUPS):
+        found = {"groups": 0, "rows": 0}
+        for seed in range(runs):
+            rng = np.random.default_rng([3030, n_groups, len(kind), seed])
+            sizes = np.full(n_groups, size)
+            if n_groups in (20, 200):
+                sizes = np.maximum(1, size * rng.exponential(size=n_groups)).astype(int)
+            group = np.repeat(np.arange(n_groups), sizes)
+            p = rng.uniform(0.02, 0.98, group.size) * (0.1 if kind == "rare 0/1" else 1)
+            q = p + 0.6 * rng.choice([-1, 1], n_groups)[group] * np.minimum(p, 1 - p)
+            y = rng.beta(10 * q, 10 * (1 - q)) if kind == "soft" else rng.binomial(1, q)
+            by = {"a": rng.integers(0, 4, p.size), "b": rng.integers(0, 3, n_groups)[group],
+                  "c": rng.integers(0, 3, p.size)}  # fmt: skip
+            frame = pd.DataFrame({"y": y, "p": p, "g": group} | by)
+            for name, column in (("groups", "g"), ("rows", None)):
+                audit = sc.audit(
+                    frame, y_true="y", y_prob="p", by=[*by], draws=499, rng=seed, groups=column
+                )
+                pvalues = [each.pvalue for each in (audit.overall, *audit.segments)]
+                found[name] += min(pvalues) <= 1 - LEVEL
+        shares = {f"found with {name}": round(n / runs, 4) for name, n in found.items()}
+        rows.append(
+            {"labels": kind, "groups": n_groups, "rows of each": size, "runs": runs} | shares
+        )
+        print(json.dumps(rows[-1]), flush=True)
+    write_csv("audit_groups.csv", rows)
 
 
 PLANTED = (  # labels, those of the segment that is off, and its gap
@@ -310,6 +350,8 @@ def main() -> None:
     command, *rest = sys.argv[1:]
     if command == "grid":
         grid()
+    elif command == "groups":
+        groups(int(rest[0]))
     elif command == "precise":
         precise(int(rest[0]))
     elif command == "evidence":

@@ -329,9 +329,6 @@ def test_impossible_audits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             sc.audit(tables, **wrong)
     with pytest.raises(sc.InputError, match="no rows"):
         sc.audit(replace(tables, blocks={"tables": BLOCKS["tables"].empty()}))
-    grouped = sc.scan(frame, y_true="y", y_prob="p", by=BY, groups="device")
-    with pytest.raises(sc.InputError, match="cannot take groups of rows"):
-        sc.audit(grouped)
     frame["low"], frame["high"] = 0.0, 1.0
     bounds = sc.scan(frame, y_true=sc.Bounds("low", "high"), y_prob="p", by=BY)
     with pytest.raises(sc.InputError, match="these are intervals"):
@@ -681,3 +678,56 @@ def test_audit_of_one_segment_is_in_the_singular() -> None:
     frame = pd.DataFrame({"y": [1.0, 0.0] * 30, "p": 0.5, "s": ["a"] * 40 + ["b"] * 20})
     found = sc.audit(frame, y_true="y", y_prob="p", by="s", draws=20)
     assert "chance explains the gap of the 1 segment" in found.summary
+
+
+def in_groups(rng: np.random.Generator, groups: int, size: int, gap: float = 0.0) -> Any:
+    """Return rows of groups whose labels vary together, with a gap where `a` is 1."""
+    group = np.repeat(np.arange(groups), size)
+    p = rng.uniform(0.1, 0.9, group.size)
+    shift = 0.8 * rng.choice([-1, 1], groups)[group] * np.minimum(p, 1 - p)
+    a = rng.integers(0, 2, group.size)
+    y = (p + shift - gap * a).clip(0, 1)
+    return pd.DataFrame({"y": y, "p": p, "g": group, "a": a, "b": rng.integers(0, 3, group.size)})
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+def test_groups_of_rows_that_vary_together_are_not_mistaken_for_errors(gap: float) -> None:
+    rng = np.random.default_rng(3)
+    found = {"rows": 0, "groups": 0}
+    for seed in range(20):
+        rows = in_groups(rng, 40, 12, gap)
+        for name, groups in (("rows", None), ("groups", "g")):
+            options: dict[str, Any] = {"y_true": "y", "y_prob": "p", "groups": groups}
+            audit = sc.audit(rows, by=["a", "b"], draws=200, rng=seed, **options)
+            for each in (audit.overall, *audit.segments):
+                assert (each.low > 0 or each.high < 0) == (each.pvalue <= 0.05)
+                assert each.low <= each.gap <= each.high
+            found[name] += bool(audit.found)
+    assert found["groups"] == (0 if gap == 0 else 20)
+    assert found["rows"] >= 5
+
+
+def test_audit_of_groups_is_the_same_from_rows_and_a_saved_set(tmp_path: Path) -> None:
+    rows = in_groups(np.random.default_rng(4), 30, 8, 0.2)
+    options: dict[str, Any] = {"y_true": "y", "y_prob": "p", "by": ["a", "b"], "groups": "g"}
+    tables = sc.scan(rows, **options)
+    tables.save(tmp_path / "s.softcal")
+    of_rows, of_set = sc.audit(tables), sc.audit(sc.load(tmp_path / "s.softcal"))
+    assert [each.where for each in of_rows.segments] == [each.where for each in of_set.segments]
+    for mine, other in zip(of_rows.segments, of_set.segments, strict=True):
+        assert (mine.low, mine.high) == pytest.approx((other.low, other.high), rel=1e-9)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    done = softcal_here(
+        "audit", tmp_path / "rows.csv", *["--label", "y", "--pred", "p", "--by", "a", "--by", "b", "--group", "g"],
+        "--format", "json",
+    )  # fmt: skip
+    (model,) = json.loads(done.stdout)["models"]
+    assert model["segments"][0]["low"] == pytest.approx(of_rows.segments[0].low, abs=1e-9)
+
+
+def test_flips_of_few_groups_have_exact_p_values() -> None:
+    """Of three equal groups, flips leave |sum| largest in 2 of 8 cases."""
+    rows = pd.DataFrame({"y": [0.2] * 90, "p": [0.5] * 90, "g": np.repeat([0, 1, 2], 30), "a": 1})
+    audit = sc.audit(rows, y_true="y", y_prob="p", by="a", groups="g", draws=4000)
+    assert audit.overall.pvalue == pytest.approx(0.25, abs=0.03)
+    assert (audit.overall.low, audit.overall.high) == pytest.approx((-0.5, 0.5))

@@ -427,8 +427,10 @@ def test_impossible_settings_are_refused(arguments: dict[str, Any], message: str
 
 def test_tables_the_method_is_not_valid_for_are_refused() -> None:
     y, p = [0.1, 0.9, 0.4], [0.2, 0.8, 0.5]
-    with pytest.raises(sc.InputError, match="not valid for rows of the same group"):
-        Watch().update(sc.reliability(y, p, groups=[1, 1, 2]))
+    grouped = sc.reliability(y, p, groups=[1, 1, 2])
+    for most in (None, 1.5):
+        with pytest.raises(sc.InputError, match="a group has a weight of 2 in one update"):
+            Watch(max_weight=most).update(grouped)
     weighted = sc.reliability(y, p, sample_weight=[1, 2, 3])
     with pytest.raises(sc.InputError, match="pass max_weight"):
         Watch().update(weighted)
@@ -480,3 +482,47 @@ def test_evidence_beyond_the_range_of_floats_is_infinite() -> None:
 def test_odd_settings_of_a_watch_are_refused(settings_: dict[str, Any]) -> None:
     with pytest.raises(sc.SoftcalError, match="must be"):
         sc.Watch(**settings_)
+
+
+def test_groups_that_vary_together_raise_no_false_alarm_and_a_drift_does() -> None:
+    rng = np.random.default_rng(11)
+    group, alarms = np.repeat(np.arange(60), 8), {"rows": 0, "groups": 0, "drift": 0}
+    for _ in range(20):
+        watches = {"rows": Watch(tolerance=0)} | {
+            name: Watch(tolerance=0, max_weight=8) for name in ("groups", "drift")
+        }
+        for _day in range(20):
+            p = rng.uniform(0.1, 0.9, group.size)
+            y = p + 0.8 * rng.choice([-1, 1], 60)[group] * np.minimum(p, 1 - p)
+            drift = np.clip(y - 0.1, 0, 1)
+            watches["rows"].update(sc.reliability(y, p))
+            watches["groups"].update(sc.reliability(y, p, groups=group))
+            states = {"drift": watches["drift"].update(sc.reliability(drift, p, groups=group))}
+        states |= {name: watches[name].update(sc.reliability([0.5], [0.5])) for name in alarms}
+        for name, state in states.items():
+            alarms[name] += state.alarm
+    assert alarms["groups"] == 0
+    assert alarms["rows"] >= 10
+    assert alarms["drift"] == 20
+
+
+@given(seed=st.integers(0, 1000), scale=st.sampled_from([0.25, 1.0, 8.0]), size=st.integers(1, 4))
+def test_evidence_of_copies_in_groups_is_that_of_the_groups(
+    seed: int, scale: float, size: int
+) -> None:
+    """A group of copies of one row is one step, as one row with the weight of the copies is."""
+    rng = np.random.default_rng(seed)
+    copied, heavy = Watch(max_weight=scale * size), Watch(max_weight=scale * size)
+    for _ in range(5):
+        p, y = rng.uniform(size=(2, 30))
+        group = np.arange(30)
+        one = sc.reliability(y, p, groups=group, sample_weight=[scale * size] * 30)
+        many = sc.reliability(
+            *(np.repeat(each, size) for each in (y, p)), groups=np.repeat(group, size),
+            sample_weight=[scale] * (30 * size),
+        )  # fmt: skip
+        mine, other = heavy.update(one), copied.update(many)
+        assert mine.log_evidence == pytest.approx(other.log_evidence, abs=1e-9)
+        assert (mine.worst.low, mine.worst.high) == pytest.approx(
+            (other.worst.low, other.worst.high)
+        )

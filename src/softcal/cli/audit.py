@@ -24,7 +24,7 @@ from softcal.cli.tables import load_tables, saved_files
 from softcal.exceptions import InputError
 
 
-@describes(without=("group", *RATERS, *BOUNDS, *CLASSES))
+@describes(without=(*RATERS, *BOUNDS, *CLASSES))
 def audit(
     data: RowsOrTables,
     feature: Annotated[

@@ -48,7 +48,7 @@ MaybeEvery = Annotated[
 ]
 
 
-@describes(without=("group", *RATERS, *BOUNDS, *CLASSES))
+@describes(without=(*RATERS, *BOUNDS, *CLASSES))
 def watch(
     data: RowsOrTables,
     day: Annotated[
@@ -88,8 +88,9 @@ def watch(
         from softcal.plot import refuse_format
 
         refuse_format(plot)
-    watching = Watch(tolerance=tolerance, level=level, by=how.by or (), max_weight=max_weight)
     days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
+    most = max_weight if max_weight is not None else _heaviest_group(days)
+    watching = Watch(tolerance=tolerance, level=level, by=how.by or (), max_weight=most)
     states = []
     with terminal.progress("Watching", len(days)) as move:
         for date, tables in days:
@@ -105,6 +106,12 @@ def watch(
         write_watch_page(output, states, tolerance=tolerance, level=level, notes=notes())
     print_card(WatchCard.of(states, tolerance, level, every or Every.DAY), format_)
     raise typer.Exit(int(states[-1].alarm))
+
+
+def _heaviest_group(days: list[tuple[str, TableSet]]) -> float | None:
+    """Return the largest weight of a group in a day; None without groups."""
+    ties = (tables[model].ties for _, tables in days for model in tables)
+    return max((each.sums.heaviest for each in ties if each and each.sums), default=None)
 
 
 def days_of(

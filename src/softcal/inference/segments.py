@@ -21,6 +21,7 @@ from softcal import _display
 from softcal._validation.rules import generator, is_whole, refuse_bad_level
 from softcal.bins import Bins
 from softcal.exceptions import InputError
+from softcal.inference.group_segments import GroupTest, group_test
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import refuse_no_rows
 from softcal.table.tableset import BOUNDS
@@ -249,19 +250,17 @@ def audit_tables(
             "columns with fewer values."
         )
         raise InputError(message)
-    whole = tables[model].sums
     members, where, too_small = _segments(cells, columns, depth, min_rows)
     sums = _named(members @ cells.sums.T)
-    share = _share(whole)
-    noise = _Noise.of(cells, share)
-    shape = noise.shape(members)
-    variance, degrees = _variance(whole, sums, share)
-    rows = sums.weight**2 / sums.weight_sq
-    test = _Test(shape, degrees, _skewness(_named(cells.units.T), share) / np.sqrt(rows))
-    score = test.scores(sums.residual / np.sqrt(variance))
-    largest = _largest(noise, members, shape, draws, random)
-    pvalue, reach = _familywise(score, largest, level)
-    low, high = _limits(sums, variance, test, reach, pvalue <= 1 - level)
+    whole = tables[model].sums
+    if tables.about.group is None:
+        tested = _judged(_row_test(whole, cells, members, draws, random), sums, level)
+    else:
+        of_cells = _group_sums(tables, tables.models.index(model), cells)
+        of_groups = group_test(*of_cells, members, draws, random)
+        of_rows = _row_test(whole, cells, members, draws, random, of_groups.squares[0])
+        tested = _judged(of_groups, sums, level).and_(_judged(of_rows, sums, level))
+    pvalue, low, high = tested.pvalue, tested.low, tested.high
     gap = sums.residual / sums.weight
     made = [
         Segment(*each)
@@ -272,14 +271,14 @@ def audit_tables(
     ]  # fmt: skip
     nearest = np.maximum(np.maximum(low, -high), 0.0)
     found = pvalue <= 1 - level
-    certain, size = (np.round(x, 9) for x in (nearest * found, np.abs(score)))
+    certain, size = (np.round(x, 9) for x in (nearest * found, np.abs(tested.score)))
     order = np.lexsort((-size, pvalue * ~found, -certain, ~found))
     order = order[order > 0]  # all rows are not a segment
     top = [k for k in order[:_TOP].tolist() if found[k]]
     return Audit(
         model, tuple(made[k] for k in order.tolist()), made[0],
-        _explained(cells.sums, noise, members, top), columns, depth, level, min_rows, too_small,
-        len(cells.values),
+        _explained(cells.sums, tested.cell_variance, members, top), columns, depth, level,
+        min_rows, too_small, len(cells.values),
     )  # fmt: skip
 
 
@@ -325,11 +324,11 @@ def _refuse_other_sets(tables: TableSet) -> None:
             "prints the bounds of each segment."
         )
         raise InputError(message)
-    if tables.has_owners:
-        what = "groups of rows" if tables.about.group is not None else "recurring raters"
+    old = tables.about.group is not None and "group_sums" not in tables.blocks
+    if old or tables.about.rater is not None:
+        what = "groups that softcal 0.2 saved" if old else "recurring raters"
         message = (
-            f"an audit treats rows as independent, so it cannot take {what}: `softcal check --by` "
-            "judges each segment with them."
+            f"an audit cannot take {what}: `softcal check --by` judges each segment with them."
         )
         raise InputError(message)
 
@@ -355,6 +354,7 @@ class _Cells(NamedTuple):
     sums: FloatArray  # (sums, cells)
     units: FloatArray  # (sums, units): a cell's rows in one of `unit_bins`
     starts: IntArray  # the first unit of each cell
+    number: IntArray  # of each cell of the set; -1 without rows
 
 
 def _cells(tables: TableSet, model: int, columns: Sequence[str]) -> _Cells:
@@ -384,7 +384,20 @@ def _cells(tables: TableSet, model: int, columns: Sequence[str]) -> _Cells:
             for column in zip(*kept, strict=True)
         ]
     )
-    return _Cells(kept, codes, np.add.reduceat(units, starts, axis=1), units, starts)
+    place_of = np.full(len(each), -1)
+    place_of[filled] = np.arange(filled.size)
+    sums = np.add.reduceat(units, starts, axis=1)
+    return _Cells(kept, codes, sums, units, starts, place_of[number])
+
+
+def _group_sums(tables: TableSet, model: int, cells: _Cells) -> tuple[csr_array, csr_array]:
+    """Return the residual and the weight of each group in each cell, with a row for each cell."""
+    (cell, owner, _), values = tables.blocks["group_sums"].beneath(model, 0)
+    shape = (len(cells.values), len(tables.axes.owner))
+    residual, weight = (
+        csr_array((row, (cells.number[cell], owner)), shape=shape) for row in values
+    )
+    return residual, weight
 
 
 def _sortable(value: str | None) -> str:
@@ -678,44 +691,99 @@ def _familywise(score: FloatArray, largest: FloatArray, level: float) -> tuple[F
     return (1 + exceeded) / (1 + draws), reach
 
 
-def _limits(
-    sums: Sums,
-    variance: FloatArray,
-    test: _Test,
-    reach: float,
-    found: npt.NDArray[np.bool_],
-) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of each gap, which excludes 0 if and only if the segment was found.
+class _RowTest(NamedTuple):
+    """The scores of segments of independent rows, and the largest one in each simulation."""
 
-    The test of a gap g uses the variance of a calibrated model at g = 0. At the observed gap it
-    uses the labels' own variance, if that is larger, and between them a linear interpolation. The
-    end nearer to 0 solves a quadratic equation.
+    score: FloatArray
+    largest: FloatArray
+    cell_variance: FloatArray
+    variance: FloatArray
+    test: _Test
+
+    def limits(
+        self, sums: Sums, reach: float, found: npt.NDArray[np.bool_]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the interval of each gap, which excludes 0 if and only if the segment was found.
+
+        The test of a gap g uses the variance of a calibrated model at g = 0. At the observed gap it
+        uses the labels' own variance, if that is larger, and between them a linear interpolation.
+        The end nearer to 0 solves a quadratic equation.
+        """
+        prob = (sums.label + sums.residual) / sums.weight
+        if math.isinf(reach):  # no number of draws so small can find anything
+            return prob - 1, prob
+        variance = self.variance
+        gap = sums.residual / sums.weight
+        sign = np.where(gap < 0, -1.0, 1.0)
+        size = np.abs(sums.residual)
+        ends = self.test.residual(reach), -self.test.residual(-reach)
+        near, far = np.where(gap < 0, ends[::-1], ends)
+        most = np.maximum(variance, _centered(sums))
+        slope = near**2 * (most - variance) / np.where(size > 0, size, 1.0) / 2 + size
+        beyond = size**2 - near**2 * variance
+        root = np.sqrt(np.maximum(slope**2 - beyond, 0.0))
+        outside = np.minimum(size - np.maximum(near, reach) * np.sqrt(most), 0.0)
+        inner = np.where(found, beyond / np.maximum(slope + root, _CERTAIN), outside)
+        outer = size + np.maximum(far, reach) * np.sqrt(most)
+        low, high = np.sort(sign * np.array([inner, outer]) / sums.weight, axis=0)
+        return np.clip(low, prob - 1, gap), np.clip(high, gap, prob)
+
+
+def _row_test(
+    whole: Sums,
+    cells: _Cells,
+    members: csr_array,
+    draws: int,
+    random: np.random.Generator,
+    floor: FloatArray | float = 0.0,
+) -> _RowTest:
+    """Test segments of independent rows against simulated labels of a calibrated model.
+
+    The variance of a segment's residual is at least `floor`.
     """
-    prob = (sums.label + sums.residual) / sums.weight
-    if math.isinf(reach):  # no number of draws so small can find anything
-        return prob - 1, prob
-    gap = sums.residual / sums.weight
-    sign = np.where(gap < 0, -1.0, 1.0)
-    size = np.abs(sums.residual)
-    ends = test.residual(reach), -test.residual(-reach)
-    near, far = np.where(gap < 0, ends[::-1], ends)
-    most = np.maximum(variance, _centered(sums))
-    slope = near**2 * (most - variance) / np.where(size > 0, size, 1.0) / 2 + size
-    beyond = size**2 - near**2 * variance
-    root = np.sqrt(np.maximum(slope**2 - beyond, 0.0))
-    outside = np.minimum(size - np.maximum(near, reach) * np.sqrt(most), 0.0)
-    inner = np.where(found, beyond / np.maximum(slope + root, _CERTAIN), outside)
-    outer = size + np.maximum(far, reach) * np.sqrt(most)
-    low, high = np.sort(sign * np.array([inner, outer]) / sums.weight, axis=0)
-    return np.clip(low, prob - 1, gap), np.clip(high, gap, prob)
+    sums = _named(members @ cells.sums.T)
+    share = _share(whole)
+    noise = _Noise.of(cells, share)
+    shape = noise.shape(members)
+    variance, degrees = _variance(whole, sums, share)
+    variance = np.maximum(variance, floor)
+    rows = sums.weight**2 / sums.weight_sq
+    test = _Test(shape, degrees, _skewness(_named(cells.units.T), share) / np.sqrt(rows))
+    score = test.scores(sums.residual / np.sqrt(variance))
+    largest = _largest(noise, members, shape, draws, random)
+    return _RowTest(score, largest, noise.variance, variance, test)
+
+
+class _Judged(NamedTuple):
+    """The scores of segments, simultaneous p-values and limits of gaps, and variances of cells."""
+
+    score: FloatArray
+    pvalue: FloatArray
+    low: FloatArray
+    high: FloatArray
+    cell_variance: FloatArray
+
+    def and_(self, other: _Judged) -> _Judged:
+        """Return what both tests say: the larger p-values, and limits that hold both."""
+        return self._replace(
+            pvalue=np.maximum(self.pvalue, other.pvalue),
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+        )
+
+
+def _judged(test: _RowTest | GroupTest, sums: Sums, level: float) -> _Judged:
+    pvalue, reach = _familywise(test.score, test.largest, level)
+    low, high = test.limits(sums, reach, pvalue <= 1 - level)
+    return _Judged(test.score, pvalue, low, high, test.cell_variance)
 
 
 def _explained(
-    sums: FloatArray, noise: _Noise, members: csr_array, top: list[int]
+    sums: FloatArray, variance: FloatArray, members: csr_array, top: list[int]
 ) -> Explained | None:
     """Return the share of the cells' squared error, and of the rows, in the first segments."""
     cells = _named(sums.T)
-    error = (cells.residual**2 - noise.variance) / cells.weight
+    error = (cells.residual**2 - variance) / cells.weight
     if not top or error.sum() <= 0:
         return None
     inside = np.asarray(members[top].sum(axis=0)).ravel() > 0

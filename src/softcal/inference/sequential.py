@@ -14,6 +14,12 @@ The logarithm is concave in m, so the mean m of a bin may replace those of its r
 over rows is a nonnegative supermartingale, whose maximum reaches 1/a with probability at most a
 (Ville). Its exponent needs only sums that a table keeps. Averages over rates, signs, patterns g,
 and start days keep the property, and so do rates that depend on the days before.
+
+The rows of a group in one update may depend on each other in any way. They are one step, whose
+residual is X = sum of g_b R_b over the bins b, with R_b the group's sum of r in the bin. If M is at
+least the weight of every group, X / M is in [-1, 1] and takes the place of g r. For a pattern of
+signs, which differs from bin to bin, X^2 is at most k times the sum of R_b^2, with k the number of
+the group's bins (Cauchy and Schwarz).
 """
 
 from __future__ import annotations
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.bins import Bins
     from softcal.table.kernel import Sums
+    from softcal.table.owners import Clusters
 
 # The best rate is near excess / variance: 0.7 finds gross errors in few rows, 0.002 small ones in
 # millions. Each of the few patterns over all bins has many rates, each of the many bins has few.
@@ -197,16 +204,18 @@ class _Stream:
             return
         self._add_start(_Start(day, date, self.sums))
         s = rel.sums
-        new = np.array([s.residual, s.weight, s.residual_var])
+        patterns = np.array([np.ones_like(self._middles), self._tilt()])
+        of_bins, of_patterns = _squares(rel, patterns)
+        new = np.array([s.residual, s.weight, of_bins])
         new /= np.array([[-max_weight], [max_weight], [max_weight**2]])
-        level = new.sum(axis=1)
-        self.smece_new = float(np.abs(new[0]).sum() / level[1])
-        tilt = self._tilt()
-        gained = self._gained(tilt, s, new)
-        tilted = (tilt @ new[0], np.abs(tilt) @ new[1], tilt**2 @ new[2])
-        patterns = np.array([level, tilted]).T
-        self.sums = _Sums(self.sums.bins + new, self.sums.patterns + patterns)
-        are_outcomes = not s.label_var.any() and bool((s.weight == s.count).all())
+        self.smece_new = float(np.abs(new[0]).sum() / new[1].sum())
+        of_patterns = of_patterns / max_weight**2
+        added = np.array([patterns @ new[0], np.abs(patterns) @ new[1], of_patterns])
+        gained = self._gained(patterns, s, new, None if rel.ties is None else added)
+        self.sums = _Sums(self.sums.bins + new, self.sums.patterns + added)
+        are_outcomes = (
+            rel.ties is None and not s.label_var.any() and bool((s.weight == s.count).all())
+        )
         self._are_outcomes = are_outcomes and (self._are_outcomes or self.n == 0)
         self.n += n
         self._look(gained)
@@ -229,11 +238,16 @@ class _Stream:
         out: FloatArray = ((self._middles - center) / reach).clip(-1.0, 1.0)
         return out
 
-    def _gained(self, tilt: FloatArray, s: Sums, new: FloatArray) -> FloatArray:
+    def _gained(
+        self, patterns: FloatArray, s: Sums, new: FloatArray, of_groups: FloatArray | None
+    ) -> FloatArray:
         """Return the log evidence that the rows of a day add, per pattern, sign, and rate."""
-        variance = (_FIRST_VARIANCE + self.sums.bins[2].sum()) / (self._looks + 1)
+        variance = (_FIRST_VARIANCE + self.sums.patterns[2, 0]) / (self._looks + 1)
         rates = np.minimum(np.sqrt(2 * _SOUGHT / variance / _DAYS), _LARGEST_RATE)
-        patterns = np.array([np.ones_like(tilt), tilt])
+        if of_groups is not None:
+            total, weight, square = of_groups[:, :, None]
+            lost = self._tolerance * weight * rates + square * _costs(rates)
+            return np.stack([total * rates - lost, -total * rates - lost], axis=1)
         bets = patterns[:, None, None] * np.multiply.outer([1.0, -1.0], rates)[..., None]
         if self._are_outcomes:
             prob = mean_prob(s)
@@ -263,6 +277,17 @@ class _Stream:
         mean = _BINS_SHARE * of_bins + (1 - _BINS_SHARE) * since
         self.log_evidence = float(top + log(mean))
         self.highest = max(self.highest, self.log_evidence)
+
+
+def _squares(rel: Reliability, patterns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return sums of squared residuals, per bin for any signs of the bins, and per pattern."""
+    if rel.ties is None or rel.ties.sums is None:
+        square = rel.sums.residual_var
+        return square, patterns**2 @ square
+    groups = rel.ties.sums
+    residual = groups.matrix(groups.values[0], len(rel.bins))
+    several = np.bincount(groups.owner, minlength=groups.count)
+    return residual.power(2).T @ several, ((residual @ patterns.T) ** 2).sum(axis=0)
 
 
 def _later(day: int) -> float:
@@ -513,8 +538,11 @@ class Watch:
     \(100/(100 + k)\). Their rates follow from the variance of the days before. The page "Alarms
     and gates" has the derivation.
 
-    It is not valid if rows repeat, if rows of one group vary together, or if the same raters vote
-    on many rows. Memory is constant: of the start days at most 64 are kept.
+    Tables with groups are for rows that vary together within an update, such as those of a
+    patient: the sum of a group is then one step. The sizes of groups are taken as given. A group
+    that returns in later updates with an error of its own counts as an error. The evidence is not
+    valid if rows repeat, or if the same raters vote on many rows. Memory is constant: of the start
+    days at most 64 are kept.
 
     Parameters
     ----------
@@ -528,7 +556,8 @@ class Watch:
         models and segments together. All rows of the models have half of it, the segments of the
         first update a quarter, and segments that appear later the rest.
     max_weight : float, optional
-        An upper bound of a row's weight, needed if the tables have weights.
+        An upper bound of a row's weight, needed if the tables have weights. With groups, an upper
+        bound of the weight of a group in one update; without weights, of its number of rows.
 
     Examples
     --------
@@ -656,19 +685,33 @@ class Watch:
             have = ", ".join(repr(each.model) for each in self._streams if each.column is None)
             message = f"every update must have the same models: {name.model!r} is not among {have}."
             raise InputError(message)
-        if rel.ties is not None:
-            message = (
-                "the evidence is not valid for rows of the same group, or votes of the same rater, "
-                "because they vary together. Watch a table of one row per group, made without "
-                "groups and raters."
-            )
-            raise InputError(message)
         s, most = rel.sums, self._max_weight
+        if rel.ties is not None:
+            self._refuse_groups(rel.ties)
+            return
         if most is None and (s.weight != s.count).any():
             message = "the table has weights: pass max_weight, an upper bound of a row's weight."
             raise InputError(message)
         if most is not None and (s.weight_sq > most * s.weight * (1 + 1e-9)).any():
             message = f"some rows have a weight above max_weight = {most!r}: raise max_weight."
+            raise InputError(message)
+
+    def _refuse_groups(self, ties: Clusters) -> None:
+        """Raise for raters, for groups without sums, and for a group that weighs too much."""
+        if ties.sums is None:
+            what = "votes of the same rater" if ties.raters else "groups that softcal 0.2 saved"
+            message = (
+                f"the evidence is not valid for {what}. Watch tables made without raters, or scan "
+                "the rows again."
+            )
+            raise InputError(message)
+        heaviest = ties.sums.heaviest
+        if self._max_weight is None or heaviest > self._max_weight * (1 + 1e-9):
+            message = (
+                f"a group has a weight of {heaviest:g} in one update, and max_weight is "
+                f"{self._max_weight}: with groups, pass max_weight, an upper bound of the weight "
+                "(or number of rows) of a group in one update."
+            )
             raise InputError(message)
 
     def _next_date(self, given: str | float | dt.date | None) -> Date:

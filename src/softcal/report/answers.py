@@ -39,13 +39,14 @@ def next_command(
     if found.state == "miscalibrated" or (found.state == "in part" and not segments):
         return command
     about, start = tables.about, command.rpartition(" -o ")[0]
-    if tables.targets[0] == TOP or about.group is not None or about.rater is not None:
+    if tables.targets[0] == TOP or about.rater is not None:
         return ""  # which these commands do not take
     if found.state == "in part":
         columns = [word for name in dict.fromkeys(segments) for word in ("--by", name)]
         return f"{start} {shlex.join(columns)}".replace("recalibrate", "audit", 1)
     certain = found.interval.high <= tolerance
-    if certain or not tolerance or about.weight is not None or tables.n < FEWEST_ITEMS:
+    dependent = about.weight is not None or about.group is not None  # which `plan` does not take
+    if certain or not tolerance or dependent or tables.n < FEWEST_ITEMS:
         return ""
     return f"{start} --half-width {tolerance:.4g}".replace("recalibrate", "plan", 1)
 

@@ -45,7 +45,10 @@ def audit(
 
     The interval of a segment excludes 0 if and only if its p-value is at most 1 - `level`.
 
-    Rows count as independent. Errors that cancel within a segment are not tested.
+    Rows count as independent, except with `groups`. Then the signs of all residuals of a group are
+    flipped together at random, and a segment is found if this test and the one above both find it,
+    with V at least the sum of squares of the groups' sums. Errors that cancel within a segment are
+    not tested.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ def audit(
     rng : numpy.random.Generator or int, default=0
         The source of random numbers, or its seed.
     **options
-        For rows: other arguments of `scan`, such as `sample_weight`.
+        For rows: other arguments of `scan`, such as `sample_weight` and `groups`.
 
     Returns
     -------
@@ -80,7 +83,7 @@ def audit(
     ------
     InputError
         If the columns have more than a million combinations of values, or if rows depend on each
-        other through groups or raters.
+        other through raters.
 
     Examples
     --------

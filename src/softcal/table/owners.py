@@ -167,6 +167,11 @@ class Owners:
         weight = np.bincount(self.owner, self.values[1])
         return float(weight.sum() ** 2 / (weight**2).sum())
 
+    @property
+    def heaviest(self) -> float:
+        """The largest weight of an owner; 0 without owners."""
+        return float(np.bincount(self.owner, self.values[1]).max(initial=0.0))
+
     def matrix(self, values: FloatArray, n_bins: int) -> Any:
         """Return values as a sparse matrix with one row per owner and one column per bin."""
         from scipy.sparse import csr_array
