@@ -43,6 +43,7 @@ from softcal._validation.inputs import columns, valid_rows
 from softcal._validation.rules import real, refuse_bad_level
 from softcal.bins import Bins
 from softcal.exceptions import InputError
+from softcal.inference.route_scores import area_terms
 from softcal.table.owners import Groups, satterthwaite
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
 
@@ -581,31 +582,18 @@ def _of_products(rel: Reliability, sums: _Sums, ties: Clusters) -> tuple[FloatAr
 
 def _area(rel: Reliability, sums: _Sums, level: float) -> tuple[float, float, float]:
     """Return the area under the risk-coverage curve, and its interval."""
-    each = np.diff(sums.weight, prepend=0.0)  # of each step
+    weight = np.diff(sums.weight, prepend=0.0)  # of each step
     risk, square = (np.diff(x * sums.weight, prepend=0.0) for x in (sums.risk, sums.square))
-    total = sums.weight[-1]
-    share = sums.share
-    # Rows of one step are in random order: the mean of -log over the step.
-    start = np.append(0.0, share[:-1])
-    width = share - start
-    log_end = share * (1 - np.log(share))
-    log_start = np.where(start > 0, start * (1 - np.log(np.where(start > 0, start, 1.0))), 0.0)
-    height = (log_end - log_start) / width
-    area = float(risk @ height / total)
-    # The influence of a row: r * height + the part that its rank has in all later rows.
-    inner = np.cumsum((risk / total / share)[::-1])[::-1]
-    rank = sums.risk[-1] - inner
-    variance = (
-        height**2 * square + 2 * height * (rank - area) * risk + (rank - area) ** 2 * each
-    ).sum()
-    error = float(np.sqrt(max(variance, 0.0) / total / sums.rows[-1]))
+    area, height, rank = area_terms(weight, risk)
+    part = rank - area
+    variance = (height**2 * square + 2 * height * part * risk + part**2 * weight).sum()
+    error = float(np.sqrt(max(variance, 0.0) / sums.weight[-1] / sums.rows[-1]))
     degrees = max(float(sums.rows[-1]) - 1, 1.0)
-    if rel.ties is not None:
-        by = rel.ties.sums.effective if rel.ties.sums is not None else float(rel.ties.count)
-        degrees = max(by - 1, 1.0)
-        test = _test_of(rel, sums, RouteOptions())
-        plain = np.sqrt((sums.square[-1] - sums.risk[-1] ** 2).clip(0) / sums.rows[-1])
-        if test.error is not None and plain > 0:  # as much wider as the interval of the risk
-            error *= max(float(test.error[-1] / plain), 1.0)
+    if rel.ties is not None:  # as much wider as the interval of the risk of all rows
+        of_all = _test_of(rel, sums, RouteOptions()).at(np.array([-1]))
+        alone = np.sqrt((of_all.square - of_all.risk**2).clip(0) / of_all.rows)
+        if of_all.error is not None and of_all.degrees is not None and alone[0] > 0:
+            error *= max(float(of_all.error[0] / alone[0]), 1.0)
+            degrees = float(of_all.degrees[0])
     reach = -float(stdtrit(degrees, (1 - level) / 2)) * error
     return area, max(area - reach, 0.0), min(area + reach, 1.0)
