@@ -177,9 +177,8 @@ class RouteCard(OfTables):
         yield Said(self.origin, "strong")
         for model in self.models:
             one = model.overall
-            style = "bad" if one.threshold is None else "good"
             start = f"{printable(one.pred)}: " if len(self.models) > 1 else ""
-            yield Said(start + one.sentence, style)
+            yield Said(start + one.sentence, "bad" if one.threshold is None else "good")
             yield from _of_hardened(one)
         shown = [row for m in self.models for row in (m.overall, *m.scores, *m.segments)]
         yield Grid(_COLUMNS, shown)
