@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from softcal.cli import options as opt
 from softcal.cli.describe import BOUNDS, Described, describes
-from softcal.cli.options import (
-    Format,
-    Level,
-    MaybeBins,
-    Output,
-    RowsOrTables,
-    print_card,
-    source_name,
-)
 from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 
@@ -23,10 +15,10 @@ if TYPE_CHECKING:
 
 @describes(without=("by_rater", "ordered", *BOUNDS))
 def compare(
-    data: RowsOrTables,
-    bins: MaybeBins = None,
-    level: Level = 0.95,
-    format_: Output = Format.TABLE,
+    data: opt.RowsOrTables,
+    bins: opt.MaybeBins = None,
+    level: opt.Level = opt.DEFAULT_LEVEL,
+    format_: opt.Output = opt.Format.TABLE,
     *,
     how: Described,
 ) -> None:
@@ -34,7 +26,6 @@ def compare(
 
     Example: softcal compare data.csv --label y --pred p_a --pred p_b
     """
-    from softcal._validation.rules import refuse_bad_level
     from softcal.cards import ComparisonCard
     from softcal.table.joint import refuse_many_bins
 
@@ -46,13 +37,12 @@ def compare(
         option = "--pred-columns" if how.many else "--pred"
         message = f"a comparison needs two models: pass {option} two or more times."
         raise InputError(message)
-    refuse_bad_level(level)
     if bins is not None:
         refuse_many_bins(bins)
     tables = load_tables(data, how, bins=bins, pairs=True)
     _refuse_without_pairs(tables)
-    by = how.by or ()
-    print_card(ComparisonCard.of(tables, source=source_name(data), by=by, level=level), format_)
+    card = ComparisonCard.of(tables, source=opt.source_name(data), by=how.by or (), level=level)
+    opt.print_card(card, format_)
 
 
 def _refuse_without_pairs(tables: TableSet) -> None:

@@ -9,16 +9,16 @@ import re
 import shlex
 import tomllib
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 from typer.exceptions import TyperException
 
 from softcal._display import ARGUMENTS, did_you_mean
-from softcal.cli.options import as_files, column_option, note, show_all
+from softcal.cli.options import as_files, asks, note, show_all
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -56,140 +56,68 @@ class Aggregate(StrEnum):
     DAWID_SKENE = "dawid-skene"
 
 
-def _rare(text: str, metavar: str, panel: str, *names: str) -> Any:
-    """Return an option that only `--help-all` lists."""
-    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel, hidden=True)
-
-
-def _rare_column(text: str, panel: str) -> Any:
-    found = column_option(text)
-    found.rich_help_panel, found.hidden = panel, True
-    return found
-
-
-_CLASSES, _VOTES, _MODELS = "Many classes", "Raw votes", "Models"
-_READING = "How to read the rows"
-_SCALES = "probability, percent, logit, or logprob"
-_COLS = "a,b,c or PREFIX*"
+_FORMATS, _SCALES = ", ".join(InputFormat), "probability, percent, logit, or logprob"
+_AS_IS = Scale.PROBABILITY
+Text: TypeAlias = str | None
+Texts: TypeAlias = list[str] | None
+_many, _vote, _row, _read = (
+    partial(asks, rare=True, panel=panel)
+    for panel in ("Many classes", "Raw votes", "Models", "How to read the rows")
+)
 
 
 class Described(NamedTuple):
     """The options about the data: which columns have which role, and how to read the rows."""
 
-    label: Annotated[str | None, column_option("Column of labels in [0, 1].")] = None
-    pred: Annotated[
-        list[str] | None, column_option("Column of predictions; repeat for each model.")
-    ] = None
-    by: Annotated[
-        list[str] | None,
-        column_option("Column of segments to score too; may be repeated."),
-    ] = None
-    weight: Annotated[str | None, column_option("Column of row weights.")] = None
-    votes: Annotated[str | None, column_option("Column of the number of votes per label.")] = None
-    group: Annotated[str | None, column_option("Column of groups of dependent rows.")] = None
-    positive: Annotated[
-        str | None,
-        typer.Option(help="Labels in words: the one that counts as 1.", metavar="WORD"),
-    ] = None
-    drop_missing: Annotated[
-        bool,
-        typer.Option("--drop-missing", help="Drop rows with a missing value."),
-    ] = False
-    label_low: Annotated[
-        str | None, _rare_column("Labels known as intervals: column of lower ends.", _READING)
-    ] = None
+    label: Annotated[Text, asks("Column of labels in [0, 1].", "COL")] = None
+    pred: Annotated[Texts, asks("Column of predictions; may be repeated.", "COL")] = None
+    by: Annotated[Texts, asks("Column of segments; may be repeated.", "COL")] = None
+    weight: Annotated[Text, asks("Column of row weights.", "COL")] = None
+    votes: Annotated[Text, asks("Column of the number of votes per label.", "COL")] = None
+    group: Annotated[Text, asks("Column of groups of dependent rows.", "COL")] = None
+    positive: Annotated[Text, asks("Labels in words: the one that means 1.", "WORD")] = None
+    drop_missing: Annotated[bool, asks("Drop rows with a missing value.")] = False
+    label_low: Annotated[Text, _read("Labels that are intervals: column of lower ends.", "COL")] = (
+        None
+    )
     label_high: Annotated[
-        str | None, _rare_column("Labels known as intervals: column of upper ends.", _READING)
+        Text, _read("Labels that are intervals: column of upper ends.", "COL")
     ] = None
-    label_columns: Annotated[
-        str | None, _rare(f"Columns of label shares: {_COLS}.", "COLS", _CLASSES)
-    ] = None
-    vote_columns: Annotated[
-        str | None, _rare("Columns of vote counts: no,yes or PREFIX*.", "COLS", _CLASSES)
-    ] = None
-    pred_columns: Annotated[
-        list[str] | None,
-        _rare("Columns of predictions; repeat for each model.", "COLS", _CLASSES),
-    ] = None
-    classes: Annotated[
-        str | None, _rare("Class names in order: a,b,c.", "NAMES", _CLASSES, "--classes")
-    ] = None
-    ordered: Annotated[
-        bool, _rare("Classes are in order, lowest first.", "", _CLASSES, "--ordered")
-    ] = False
+    label_columns: Annotated[Text, _many("Columns of label shares: a,b,c or PREFIX*.", "COLS")] = (
+        None
+    )
+    vote_columns: Annotated[Text, _many("Columns of vote counts: no,yes or PREFIX*.", "COLS")] = (
+        None
+    )
+    pred_columns: Annotated[Texts, _many("Columns of predictions; may be repeated.", "COLS")] = None
+    classes: Annotated[Text, _many("Class names in order: a,b,c.", "NAMES")] = None
+    ordered: Annotated[bool, _many("Classes are in order, lowest first.")] = False
     votes_file: Annotated[
-        str | None,
-        typer.Option(
-            help="File of votes, one per row. Default: the rows of DATA are votes.",
-            metavar="FILE", rich_help_panel=_VOTES, callback=as_files, hidden=True,
-        ),
-    ] = None  # fmt: skip
-    item: Annotated[
-        str | None, _rare_column("Column of items: of votes, or of rows of several models.", _VOTES)
+        Text, _vote("File of votes; default DATA.", "FILE", callback=as_files)
     ] = None
-    vote: Annotated[
-        str | None, _rare_column("Column of votes; --positive names the vote for 1.", _VOTES)
-    ] = None
-    worker: Annotated[str | None, _rare_column("Column of the rater who voted.", _VOTES)] = None
-    drop_unmatched: Annotated[
-        bool,
-        _rare("Drop items without votes or without a prediction.", "", _VOTES, "--drop-unmatched"),
-    ] = False
-    allow_repeated: Annotated[
-        bool, _rare("Allow several votes of a rater on an item.", "", _VOTES, "--allow-repeated")
-    ] = False
-    raters: Annotated[
-        bool, _rare("Compute intervals that also hold for new raters.", "", _VOTES, "--raters")
-    ] = False
-    by_rater: Annotated[
-        str | None,
-        _rare_column("Column of kinds of raters: also score each kind. Implies --raters.", _VOTES),
-    ] = None
+    item: Annotated[Text, _vote("Column of items: of votes, or of rows of models.", "COL")] = None
+    vote: Annotated[Text, _vote("Column of votes; --positive names the vote for 1.", "COL")] = None
+    worker: Annotated[Text, _vote("Column of the rater who voted.", "COL")] = None
+    drop_unmatched: Annotated[bool, _vote("Drop items without votes or predictions.")] = False
+    allow_repeated: Annotated[bool, _vote("Allow several votes of a rater on an item.")] = False
+    raters: Annotated[bool, _vote("Compute intervals that hold for new raters.")] = False
+    by_rater: Annotated[Text, _vote("Column of kinds of raters; implies --raters.", "COL")] = None
     aggregate: Annotated[
-        Aggregate, _rare("Labels from votes: shares, or dawid-skene posteriors.", "METHOD", _VOTES)
+        Aggregate, _vote("How votes become labels: shares or dawid-skene.", "NAME")
     ] = Aggregate.SHARES
-    model: Annotated[
-        str | None, _rare_column("Column of the model: rows are of one item and model.", _MODELS)
-    ] = None
-    model_per_file: Annotated[
-        bool, _rare("Each file of DATA is a model, with its name.", "", _MODELS, "--model-per-file")
-    ] = False
-    epochs: Annotated[
-        bool, _rare("Rows of one item and model are repetitions: votes.", "", _MODELS, "--epochs")
-    ] = False
-    name: Annotated[
-        list[str] | None,
-        _rare("Name to show for a model; repeat for each model, in order.", "NAME", _MODELS),
-    ] = None
-    sep: Annotated[
-        str | None, _rare("Separator of cells of text, such as ';' or tab.", "CHAR", _READING)
-    ] = None
-    decimal: Annotated[
-        str, _rare("Decimal mark of text: a period or a comma.", "CHAR", _READING)
-    ] = "."
-    encoding: Annotated[
-        str | None, _rare("Encoding of text that is not UTF-8, such as latin-1.", "NAME", _READING)
-    ] = None
-    input_format: Annotated[
-        InputFormat | None,
-        _rare(f"Format, if not clear from content: {', '.join(InputFormat)}.", "KIND", _READING),
-    ] = None
-    sheet: Annotated[
-        str | None, _rare("Sheet of a workbook that has several.", "NAME", _READING)
-    ] = None
-    records: Annotated[
-        str | None, _rare("Path of the list of records in a JSON document.", "PATH", _READING)
-    ] = None
-    pred_scale: Annotated[Scale, _rare(f"Scale of predictions: {_SCALES}.", "SCALE", _READING)] = (
-        Scale.PROBABILITY
-    )
-    label_scale: Annotated[Scale, _rare(f"Scale of labels: {_SCALES}.", "SCALE", _READING)] = (
-        Scale.PROBABILITY
-    )
-    data_file: Annotated[
-        Path | None,
-        typer.Option("--data", help="TOML file that states these options.", metavar="TOML"),
-    ] = None
+    model: Annotated[Text, _row("Column of models: a row is of an item and a model.", "COL")] = None
+    model_per_file: Annotated[bool, _row("Each file of DATA is a model, with its name.")] = False
+    epochs: Annotated[bool, _row("Rows of one item and model are repetitions: votes.")] = False
+    name: Annotated[Texts, _row("Name to show for a model; repeat in order.", "NAME")] = None
+    sep: Annotated[Text, _read("Separator of cells of text, such as ';' or tab.", "CHAR")] = None
+    decimal: Annotated[str, _read("Decimal mark of text: a period or a comma.", "CHAR")] = "."
+    encoding: Annotated[Text, _read("Encoding if not UTF-8, such as latin-1.", "NAME")] = None
+    input_format: Annotated[InputFormat | None, _read(f"Format: {_FORMATS}.", "KIND")] = None
+    sheet: Annotated[Text, _read("Sheet of a workbook that has several.", "NAME")] = None
+    records: Annotated[Text, _read("Path of the list of records in JSON.", "PATH")] = None
+    pred_scale: Annotated[Scale, _read(f"Scale of predictions: {_SCALES}.", "SCALE")] = _AS_IS
+    label_scale: Annotated[Scale, _read(f"Scale of labels: {_SCALES}.", "SCALE")] = _AS_IS
+    data_file: Annotated[Path | None, asks("TOML file of options.", "TOML", "--data")] = None
 
     @property
     def many(self) -> bool:
@@ -536,18 +464,23 @@ def _cast(param: Any, ctx: Any, place: str, value: Any, beside: Path | None) -> 
 
 
 def describes(
-    command: Callable[..., None] | None = None, *, without: Sequence[str] = ()
+    command: Callable[..., None] | None = None,
+    *,
+    only: Sequence[str] = Described._fields,
+    without: Sequence[str] = (),
 ) -> Callable[..., Any]:
     """Add the options of `Described` to a command, which receives them as one argument, `how`.
 
-    `without` names those that the command does not have.
+    `only` names those that the command has, `without` those that it does not have.
     """
     if command is None:
-        return lambda own: describes(own, without=without)
+        return partial(describes, only=only, without=without)
     hints = get_type_hints(Described, include_extras=True)
     signature = inspect.signature(command, eval_str=True)
     own = {name: each for name, each in signature.parameters.items() if name != "how"}
-    fields = [field for field in Described._fields if field not in without and field not in own]
+    fields = [
+        field for field in Described._fields if field in only and field not in (*without, *own)
+    ]
     options = [
         inspect.Parameter(
             field, inspect.Parameter.KEYWORD_ONLY, default=Described._field_defaults[field],
@@ -555,6 +488,9 @@ def describes(
         )
         for field in fields
     ]  # fmt: skip
+    for each in options:
+        if each.default is False:  # a switch, without the --no- that typer would add
+            each.annotation.__metadata__[0].param_decls = (option_of(each.name),)
 
     @wraps(command)
     def with_options(**values: Any) -> None:

@@ -20,6 +20,8 @@ from softcal._io import spooled
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from softcal.cards.card import Card
 
 
@@ -154,9 +156,22 @@ def _nothing(ctx: Any) -> None:
     """Show no type."""
 
 
-def column_option(text: str) -> Any:
-    """Return an option that takes the name of a column, with this help text."""
-    return typer.Option(help=text, metavar="COL", autocompletion=_offered)
+def asks(
+    text: str,
+    metavar: str = "",
+    *names: str,
+    rare: bool = False,
+    panel: str | None = None,
+    callback: Callable[..., Any] | None = None,
+) -> Any:
+    """Return an option; only `--help-all` lists a rare one. The shell completes names of columns.
+
+    The metavar COL means the name of a column.
+    """
+    return typer.Option(
+        *names, help=text, metavar=metavar, hidden=rare, rich_help_panel=panel, callback=callback,
+        autocompletion=_offered if metavar == "COL" else None,
+    )  # fmt: skip
 
 
 def _offered(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -183,13 +198,8 @@ def _columns_of(data: str) -> list[str]:
             return []
         if is_saved(Path(data)):
             tables = load(data)
-            others = (
-                tables.about.label,
-                *tables.by_names,
-                tables.about.weight,
-                tables.about.votes,
-                tables.about.group,
-            )
+            about = tables.about
+            others = (about.label, *tables.by_names, about.weight, about.votes, about.group)
             return list(dict.fromkeys(filter(None, (*tables.models, *others))))
         return opened(data, Session()).names
     except (SoftcalError, OSError, ImportError):
@@ -228,17 +238,34 @@ RowsOrTables = Annotated[
 ]
 DataFile = Annotated[Path, _data(f"A file: {_KINDS}; or -.")]
 Pilot = Annotated[list[str] | None, _data("A pilot: rows, or tables saved by `softcal scan`.")]
-NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
-MaybeBins = Annotated[
-    int | None,
-    typer.Option(help="Number of bins. Default: 10, or as saved.", metavar="N"),
-]
+NumberOfBins = Annotated[int, asks("Number of equal-width bins.", "N")]
+MaybeBins = Annotated[int | None, asks("Number of bins; default 10, or as saved.", "N")]
+
+
+def _checked_level(level: float) -> float:
+    """Raise if a level is not between 0 and 1."""
+    from softcal._validation.rules import refuse_bad_level
+
+    refuse_bad_level(level)
+    return level
+
+
+def _checked_figure(path: Path | None) -> Path | None:
+    """Raise if the format of a figure is not known."""
+    from softcal.plot import refuse_format
+
+    if path is not None:
+        refuse_format(path)
+    return path
+
+
 DEFAULT_LEVEL = 0.95
-Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
+Level = Annotated[float, asks("Confidence level.", "P", callback=_checked_level)]
 Figure = Annotated[
-    Path | None, typer.Option(help="Save the figure here: .svg, .pdf, .png.", metavar="FILE")
+    Path | None, asks("Save the figure here: .svg, .pdf, .png.", "FILE", callback=_checked_figure)
 ]
-Output = Annotated[Format, typer.Option("--format", help="Output format.", metavar="table|json")]
+Page = Annotated[Path | None, asks("HTML page to write.", "HTML", "-o", "--output")]
+Output = Annotated[Format, asks("Output format.", "table|json", "--format")]
 
 
 def source_name(data: list[str]) -> str:

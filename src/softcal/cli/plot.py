@@ -11,14 +11,13 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.decide import refuse_other_tables
 from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     Level,
     MaybeBins,
     RowsOrTables,
-    column_option,
+    asks,
     given,
 )
 from softcal.cli.tables import load_tables, saved_files
@@ -75,7 +74,7 @@ def plot(
     ] = Paper.COLUMN,
     title: Annotated[str | None, typer.Option(help="Title of the figure.", metavar="TEXT")] = None,
     by: Annotated[
-        str | None, column_option("Column of segments to draw, at most 8: a panel or line each.")
+        str | None, asks("Column of segments to draw, at most 8: a panel or line each.", "COL")
     ] = None,
     logit: Annotated[
         bool | None,
@@ -89,7 +88,7 @@ def plot(
         typer.Option(help="Decision: threshold to mark; may be repeated.", metavar="T"),
     ] = None,
     day: Annotated[
-        str | None, column_option("Trend: column of dates, if one file has several days.")
+        str | None, asks("Trend: column of dates, if one file has several days.", "COL")
     ] = None,
     day_format: DayFormat = None,
     every: MaybeEvery = None,
@@ -192,6 +191,7 @@ def _decision(
     import numpy as np
 
     from softcal.bins import Bins
+    from softcal.cards.decide import refuse_other_tables
     from softcal.decision import checked_thresholds, net_benefit
     from softcal.plot import draw_decision, lines_of, parts_of
     from softcal.scanning.sample import Sample, basis

@@ -7,17 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
-import typer
-
+from softcal.cli import options as opt
 from softcal.cli.describe import BOUNDS, IN_ROWS, RATERS, Described, Scale, describes
-from softcal.cli.options import (
-    DataFile,
-    Format,
-    Level,
-    NumberOfBins,
-    Output,
-    print_card,
-)
 from softcal.cli.tables import load_rows, refuse_other_names
 from softcal.exceptions import InputError
 
@@ -51,22 +42,13 @@ class _Fitted(NamedTuple):
 
 @describes(without=("by", "ordered", *RATERS, *BOUNDS, *IN_ROWS))
 def recalibrate(
-    data: DataFile,
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", help="JSON file to save the calibrator to.", metavar="FILE"),
-    ],
-    method: Annotated[
-        Method,
-        typer.Option(
-            help=f"One of {', '.join(Method)}. auto picks by held-out rows.",
-            metavar="METHOD",
-        ),
-    ] = Method.AUTO,
-    bins: NumberOfBins = 10,
-    folds: Annotated[int, typer.Option(hidden=True, help="Number of folds.", metavar="N")] = 5,
-    level: Level = 0.95,
-    format_: Output = Format.TABLE,
+    data: opt.DataFile,
+    output: Annotated[Path, opt.asks("File to save the calibrator to.", "FILE", "-o", "--output")],
+    method: Annotated[Method, opt.asks(f"One of {', '.join(Method)}.", "METHOD")] = Method.AUTO,
+    bins: opt.NumberOfBins = 10,
+    folds: Annotated[int, opt.asks("Number of folds.", "N", rare=True)] = 5,
+    level: opt.Level = opt.DEFAULT_LEVEL,
+    format_: opt.Output = opt.Format.TABLE,
     *,
     how: Described,
 ) -> None:
@@ -90,7 +72,7 @@ def recalibrate(
         fitted.tables, fitted.found, fitted.map_, source=data.name, pred=fitted.pred,
         output=str(output),
     )  # fmt: skip
-    print_card(card, format_)
+    opt.print_card(card, format_)
 
 
 class _Judged(TypedDict):

@@ -18,7 +18,7 @@ from softcal.cli.options import (
     MaybeBins,
     Output,
     RowsOrTables,
-    column_option,
+    asks,
     notes,
     print_card,
 )
@@ -52,7 +52,7 @@ MaybeEvery = Annotated[
 def watch(
     data: RowsOrTables,
     day: Annotated[
-        str | None, column_option("Column of dates, if one file has several days.")
+        str | None, asks("Column of dates, if one file has several days.", "COL")
     ] = None,
     day_format: DayFormat = None,
     every: MaybeEvery = None,
