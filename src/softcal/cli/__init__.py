@@ -56,7 +56,6 @@ def main(
     ] = False,
 ) -> None:
     """Measure, compare, and fix calibration when labels are probabilities.
-
     Start with `softcal inspect FILE`, or with `softcal demo`.
     """
     if version:

@@ -46,7 +46,7 @@ def apply(
     ] = False,
     how: Described,
 ) -> None:
-    """Copy a file and add recalibrated predictions in new columns COL_calibrated.
+    """Copy a file and add recalibrated predictions.
 
     Example: softcal apply map.json new.csv --pred p -o calibrated.csv
     """

@@ -31,7 +31,7 @@ def audit(
     *,
     how: Described,
 ) -> None:
-    """Find the segments whose predictions are too high or too low, worst first.
+    """Find the segments whose predictions are too high or too low.
 
     The p-values and intervals hold for all segments of a model simultaneously.
 

@@ -37,9 +37,9 @@ def check(
     *,
     how: Described,
 ) -> None:
-    """Check calibration against a limit: exit code 0 (pass), 1 (fail), or 3 (undecided).
+    """Check calibration against a limit: pass, fail, or undecided.
 
-    A model passes if the upper limit of its interval is at most the maximum. It fails if the lower
+    The exit code is 0 (pass), 1 (fail), or 3 (undecided). A model passes if the upper limit of its interval is at most the maximum. It fails if the lower
     limit is above the maximum. With --by, every segment must pass, and the intervals of all
     segments hold simultaneously.
 

@@ -21,7 +21,7 @@ def decide(
     *,
     how: Described,
 ) -> None:
-    """Compute net benefit at decision thresholds, and the cost of miscalibration there.
+    """Compute net benefit at thresholds, and costs of miscalibration.
 
     Net benefit is the share of rows that are cases and acted on, minus needless actions times the
     odds of the threshold. With several models, the first is compared with each other one.

@@ -26,7 +26,7 @@ def demo(
         Path, typer.Option("-o", "--output", help="Folder to write the report to.", metavar="DIR")
     ] = Path("softcal-demo"),
 ) -> None:
-    """Show an example: two models of lung nodules, scored against radiologists."""
+    """Score two models of lung nodules against radiologists."""
     show(terminal.console(), output)
 
 

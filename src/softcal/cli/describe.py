@@ -72,7 +72,7 @@ class Described(NamedTuple):
     label: Annotated[Text, asks("Column of labels in [0, 1].", "COL")] = None
     pred: Annotated[Texts, asks("Column of predictions; may be repeated.", "COL")] = None
     by: Annotated[Texts, asks("Column of segments; may be repeated.", "COL")] = None
-    weight: Annotated[Text, asks("Column of row weights.", "COL")] = None
+    weight: Annotated[Text, _read("Column of row weights.", "COL")] = None
     votes: Annotated[Text, asks("Column of the number of votes per label.", "COL")] = None
     group: Annotated[Text, asks("Column of groups of dependent rows.", "COL")] = None
     positive: Annotated[Text, asks("Labels in words: the one that means 1.", "WORD")] = None

@@ -42,7 +42,7 @@ def inspect(
     *,
     how: Described,
 ) -> None:
-    """Show what columns hold, which roles they could have, and the commands to type next.
+    """Show what columns hold, and the commands to type next.
 
     Roles and commands are suggestions: check them. `--output data.toml` writes the first one as a
     file for `softcal score --data data.toml`.

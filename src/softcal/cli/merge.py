@@ -27,7 +27,7 @@ def merge(
         bool, opt.asks("Accept files with identical content.", "", "--allow-identical")
     ] = False,
 ) -> None:
-    """Merge saved tables of different rows: for example, daily files into a weekly total.
+    """Merge saved tables, such as daily files into a weekly total.
 
     Example: softcal merge monday.json tuesday.json -o week.json
     """

@@ -265,7 +265,7 @@ Figure = Annotated[
     Path | None, asks("Save the figure here: .svg, .pdf, .png.", "FILE", callback=_checked_figure)
 ]
 Page = Annotated[Path | None, asks("HTML page to write.", "HTML", "-o", "--output")]
-Output = Annotated[Format, asks("Output format.", "table|json", "--format")]
+Output = Annotated[Format, asks("Output: table or json.", "KIND", "--format")]
 
 
 def source_name(data: list[str]) -> str:

@@ -29,7 +29,7 @@ def paper(
         ),
     ] = None,
 ) -> None:
-    """Reproduce the tables of the SMECE paper digit for digit, and list its errata."""
+    """Reproduce the tables of the SMECE paper, and list its errata."""
     if output is not None:
         import softcal.paper.figures  # noqa: F401 - fail early if matplotlib is missing
     from softcal.paper.reproduction import TOTAL_ROWS, reproduce

@@ -14,6 +14,7 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from softcal.planning.forecast import Assumptions
     from softcal.planning.plans import DifferencePlan, Plan
     from softcal.table.tableset import TableSet
 
@@ -28,16 +29,19 @@ def plan(
         Number, opt.asks("Without a pilot: standard deviation of true labels in a bin.", "X")
     ] = None,
     bins: opt.MaybeBins = None,
-    half_width: Annotated[Number, opt.asks("Goal: half-width of the interval.", "X")] = None,
-    budget: Annotated[Number, opt.asks("Goal: best interval for this cost.", "X")] = None,
+    half_width: Annotated[Number, opt.asks("Goal: an interval of this half-width.", "X")] = None,
+    budget: Annotated[Number, opt.asks("Goal: the best interval for this cost.", "X")] = None,
     difference: Annotated[Number, opt.asks("Goal: detect this difference.", "X")] = None,
     correlation: Annotated[
-        Number, opt.asks("For a difference: `softcal compare` prints it.", "R")
+        Number,
+        opt.asks("For a difference: correlation of residuals, from `softcal compare`.", "R"),
     ] = None,
     power: Annotated[
         Number, opt.asks("For a difference: power of the test. Default: 0.8.", "X", rare=True)
     ] = None,
-    votes_per_item: Annotated[int | None, opt.asks("Default: the best number.", "N")] = None,
+    votes_per_item: Annotated[
+        int | None, opt.asks("Votes per item; default the best number.", "N")
+    ] = None,
     n_raters: Annotated[
         int | None,
         opt.asks("With --half-width: for an interval that holds for new raters.", "N", rare=True),
@@ -61,7 +65,6 @@ def plan(
     Example: softcal plan pilot.csv --label y --pred p --half-width 0.02
     """
     from softcal.cards.plan import PlanCard
-    from softcal.planning.forecast import Assumptions
     from softcal.planning.plans import plan as plan_width
     from softcal.planning.plans import plan_budget, plan_difference
 
@@ -77,16 +80,7 @@ def plan(
     if tables is None:
         _refuse_without("DATA", None, how.given)
     with _naming_options():
-        if tables is not None:
-            a = Assumptions.from_pilot(tables[tables.models[0]])
-        elif smece is None or label_spread is None:
-            message = "pass DATA, or both --smece X and --label-spread X."
-            raise InputError(message)
-        else:
-            a = Assumptions.stated(
-                smece=smece, label_spread=label_spread, rater_spread=rater_spread or 0.0,
-                bins=10 if bins is None else bins,
-            )  # fmt: skip
+        a = _assumed(tables, stated, bins)
         if n_raters is not None and (rater_spread if tables is None else a.rater_cov) is None:
             message = (
                 "--n-raters needs to know how raters differ: pass --raters with a pilot of votes "
@@ -160,3 +154,16 @@ def _pilot(data: list[str], how: Described, stated: dict[str, Any], bins: int | 
         )
         raise InputError(message)
     return tables
+
+
+def _assumed(tables: TableSet | None, stated: dict[str, Any], bins: int | None) -> Assumptions:
+    """Return what a plan assumes: what a pilot shows, or what is stated."""
+    from softcal.planning.forecast import Assumptions
+
+    if tables is not None:
+        return Assumptions.from_pilot(tables[tables.models[0]])
+    if stated["smece"] is None or stated["label_spread"] is None:
+        message = "pass DATA, or both --smece X and --label-spread X."
+        raise InputError(message)
+    stated = stated | {"rater_spread": stated["rater_spread"] or 0.0}
+    return Assumptions.stated(**stated, bins=10 if bins is None else bins)

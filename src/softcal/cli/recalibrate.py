@@ -52,7 +52,7 @@ def recalibrate(
     *,
     how: Described,
 ) -> None:
-    """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it.
+    """Fit a calibrator, evaluate it on held-out rows, and save it.
 
     Example: softcal recalibrate data.csv --label y --pred p -o map.json
     """

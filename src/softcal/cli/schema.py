@@ -22,7 +22,7 @@ def schema(
         str | None, typer.Argument(help="A command, or a kind of saved file.", metavar="NAME")
     ] = None,
 ) -> None:
-    """Print the JSON Schema of a command's --format json or of a saved file.
+    """Print the JSON Schema of a command's JSON or of a saved file.
 
     Without NAME, list all schemas.
     """

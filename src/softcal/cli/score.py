@@ -30,7 +30,7 @@ def score(
     *,
     how: Described,
 ) -> None:
-    """Compute SMECE, its interval, a calibration test, and the Brier score.
+    """Compute SMECE, its interval, a test, and the Brier score.
 
     Example: softcal score data.csv --label y --pred p
     """

@@ -29,7 +29,7 @@ def sql(
     *,
     how: Described,
 ) -> None:
-    """Print a SQL query that adds up a table in one pass; softcal reads its result.
+    """Print a SQL query that adds up a table for softcal.
 
     Run the query in your database, then read its result in Python with
     `softcal.tables_from_query(result)`.

@@ -17,6 +17,7 @@ from softcal.cli.options import (
     Level,
     MaybeBins,
     Output,
+    Page,
     RowsOrTables,
     asks,
     notes,
@@ -32,18 +33,18 @@ if TYPE_CHECKING:
 
 DayFormat = Annotated[
     str | None,
-    typer.Option(
-        hidden=True,
-        help="Format of dates that are not ISO dates, as in Python's strptime: %m/%d/%Y.",
-        metavar="FORMAT",
+    asks(
+        "Format of dates that are not ISO dates, as in Python's strptime: %m/%d/%Y.",
+        "FORMAT",
+        rare=True,
     ),
 ]
 MaybeEvery = Annotated[
     Every | None,
-    typer.Option(
-        hidden=True,
-        help="Group dates by day, week (from Monday), or month. Default: day; each file if saved.",
-        metavar="|".join(Every),
+    asks(
+        "Group dates by day, week (from Monday), or month. Default: day; each file if saved.",
+        "|".join(Every),
+        rare=True,
     ),
 ]
 
@@ -51,32 +52,24 @@ MaybeEvery = Annotated[
 @describes(without=("group", *RATERS, *BOUNDS, *CLASSES))
 def watch(
     data: RowsOrTables,
-    day: Annotated[
-        str | None, asks("Column of dates, if one file has several days.", "COL")
-    ] = None,
+    day: Annotated[str | None, asks("Column of dates, if DATA are rows.", "COL")] = None,
     day_format: DayFormat = None,
     every: MaybeEvery = None,
-    tolerance: Annotated[
-        float,
-        typer.Option(help="Largest gap between prediction and mean label to accept.", metavar="T"),
-    ] = 0.02,
+    tolerance: Annotated[float, asks("Largest gap to accept.", "T")] = 0.02,
     level: Level = DEFAULT_LEVEL,
     max_weight: Annotated[
-        float | None, typer.Option(hidden=True, help="Upper bound of a row's weight.", metavar="W")
+        float | None, asks("Upper bound of a row's weight.", "W", rare=True)
     ] = None,
     bins: MaybeBins = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write an HTML page to this file.", metavar="HTML"),
-    ] = None,
+    output: Page = None,
     plot: Figure = None,
     format_: Output = Format.TABLE,
     *,
     how: Described,
 ) -> None:
-    """Watch calibration over days; by default, the chance of any false alarm is at most 5%.
+    """Watch calibration over days, and give an alarm.
 
-    DATA are saved tables of one day each, or rows with a column of dates (--day). The exit code is
+    By default, the chance of any false alarm is at most 5%. DATA are saved tables of one day each, or rows with a column of dates (--day). The exit code is
     0 without an alarm, 1 with an alarm, and 2 after an error.
 
     Example: softcal watch data.csv --label y --pred p --day date
@@ -84,10 +77,6 @@ def watch(
     from softcal.cards.watch import WatchCard
     from softcal.inference.sequential import Watch
 
-    if plot is not None:
-        from softcal.plot import refuse_format
-
-        refuse_format(plot)
     watching = Watch(tolerance=tolerance, level=level, by=how.by or (), max_weight=max_weight)
     days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
     states = []
