@@ -12,8 +12,9 @@ from command_line import softcal_here
 
 import softcal as sc
 from softcal._display import ARGUMENTS, keyword
+from softcal._display import option_of
 from softcal.cli import COMMANDS
-from softcal.cli.describe import Described, as_options, option_of
+from softcal.cli.describe import Described, as_options
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -39,9 +39,9 @@ def check(
 ) -> None:
     """Check calibration against a limit: pass, fail, or undecided.
 
-    The exit code is 0 (pass), 1 (fail), or 3 (undecided). A model passes if the upper limit of its interval is at most the maximum. It fails if the lower
-    limit is above the maximum. With --by, every segment must pass, and the intervals of all
-    segments hold simultaneously.
+    The exit code is 0 (pass), 1 (fail), or 3 (undecided). A model passes if the upper limit of its
+    interval is at most the maximum. It fails if the lower limit is above the maximum. With --by,
+    every segment must pass, and the intervals of all segments hold simultaneously.
 
     Example: softcal check data.csv --label y --pred p --max-smece 0.05
     """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_typ
 import typer
 from typer.exceptions import TyperException
 
-from softcal._display import ARGUMENTS, did_you_mean
+from softcal._display import ARGUMENTS, did_you_mean, option_of
 from softcal.cli.options import as_files, asks, note, show_all
 from softcal.exceptions import InputError
 
@@ -370,11 +370,6 @@ BOUNDS, RATERS = ("label_low", "label_high"), ("raters", "by_rater")
 CLASSES = ("label_columns", "pred_columns", "classes", "ordered")
 IN_ROWS = ("model", "model_per_file", "epochs")
 """Options that some commands do not have."""
-
-
-def option_of(field: str) -> str:
-    """Return the option of a field."""
-    return "--data" if field == "data_file" else "--" + field.replace("_", "-")
 
 
 def feature(text: str) -> tuple[str, int]:

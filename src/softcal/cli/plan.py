@@ -6,8 +6,9 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
+from softcal._display import option_of
 from softcal.cli import options as opt
-from softcal.cli.describe import BOUNDS, IN_ROWS, Described, describes, option_of
+from softcal.cli.describe import BOUNDS, IN_ROWS, Described, describes
 from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 

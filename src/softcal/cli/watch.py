@@ -69,8 +69,9 @@ def watch(
 ) -> None:
     """Watch calibration over days, and give an alarm.
 
-    By default, the chance of any false alarm is at most 5%. DATA are saved tables of one day each, or rows with a column of dates (--day). The exit code is
-    0 without an alarm, 1 with an alarm, and 2 after an error.
+    By default, the chance of any false alarm is at most 5%. DATA are saved tables of one day each,
+    or rows with a column of dates (--day). The exit code is 0 without an alarm, 1 with an alarm,
+    and 2 after an error.
 
     Example: softcal watch data.csv --label y --pred p --day date
     """
