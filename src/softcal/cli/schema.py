@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,13 +59,11 @@ def schema_of(name: str) -> dict[str, Any]:
 @cache
 def _definitions() -> dict[str, Any]:
     """Return the definitions of all schemas. Those with a title are schemas of their own."""
+    from softcal.calibrators.maps import schema as schema_of_calibrators
     from softcal.table.files import schema as schema_of_sets
 
-    # Calibrators, inspections, and the paper's tables are not cards.
-    found: dict[str, Any] = json.loads(
-        (files("softcal") / "schemas.json").read_text(encoding="utf-8")
-    )["$defs"]
-    return dict(sorted({**found, **_of_cards(), "tables": schema_of_sets()}.items()))
+    files = {"calibrator": schema_of_calibrators(), "tables": schema_of_sets()}
+    return dict(sorted({**_of_cards(), **files}.items()))
 
 
 def _of_cards() -> dict[str, Any]:
@@ -96,6 +92,8 @@ def _cards() -> dict[str, tuple[type, ...]]:
     from softcal.cards.audit import AuditCard
     from softcal.cards.check import CheckCard
     from softcal.cards.decide import DecisionCard
+    from softcal.cards.inspect import InspectionCard
+    from softcal.cards.paper import PaperCard
     from softcal.cards.plan import PlanCard
     from softcal.cards.recalibrate import AppliedCard, RecalibrationCard
     from softcal.cards.watch import WatchCard
@@ -104,7 +102,8 @@ def _cards() -> dict[str, tuple[type, ...]]:
     return {
         "apply": (AppliedCard,), "audit": (AuditCard,), "check": (CheckCard,),
         "compare": (cards.ComparisonCard, cards.ClassComparisonCard), "decide": (DecisionCard,),
-        "merge": scores, "plan": (PlanCard,), "recalibrate": (RecalibrationCard,),
+        "inspect": (InspectionCard,), "merge": scores, "paper": (PaperCard,), "plan": (PlanCard,),
+        "recalibrate": (RecalibrationCard,),
         "score": scores, "watch": (WatchCard,),
     }  # fmt: skip
 
