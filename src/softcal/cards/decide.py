@@ -305,7 +305,7 @@ class Decisions:
         return DecisionCard.of(
             tables, found, summaries, self._differences(tables, basis, found), source=source,
             level=self.level, computed=(basis.name, basis.text),
-            note=_NO_LIMITS if self.bins is None else "",
+            note=_NO_LIMITS if self._alone(tables, basis) else "",
         )  # fmt: skip
 
     def curves(
@@ -331,11 +331,16 @@ class Decisions:
         self, tables: TableSet, source: Basis, found: Mapping[str, NetBenefit]
     ) -> list[NetBenefitDifference]:
         """Return the difference of the first model and each other one."""
-        if self.bins is None:
+        if self._alone(tables, source):
             return _without_limits(found, self.level)
         if tables.about.group is None:
             return [pair.difference(names, self.level) for names, pair in self._pairs.items()]
         return _of_groups(source.models, self._kept, self.level)
+
+    def _alone(self, tables: TableSet, source: Basis) -> bool:
+        """Return whether it is unknown on which rows two models decide differently."""
+        grouped = tables.about.group is not None
+        return self.bins is None or (grouped and source.name == "grid")
 
     def _drawn(self, bins: Bins) -> FloatArray:
         """Return all edges up to somewhat above the highest threshold."""

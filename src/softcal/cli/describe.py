@@ -217,39 +217,32 @@ class Described(NamedTuple):
 
     def _refuse_needless(self) -> None:
         """Raise for options that need another one."""
-        by_rater = {"--raters": self.raters, "--by-rater": self.by_rater,
-                    "--aggregate": self.aggregate is not Aggregate.SHARES}  # fmt: skip
-        votes = by_rater | {
-            "--worker": self.worker, "--allow-repeated": self.allow_repeated,
-        }  # fmt: skip
         saved = not self.labeled
         one = self.label is not None and not self.many
         of_words = (one and self.votes is None) or (self.raw_votes and not self.many)
         of_numbers = bool(self.label or self.bounds or self.label_columns) and not self.positive
-        raw = {"--votes-file": self.votes_file, "--vote": self.vote}
-        rules: list[tuple[dict[str, Any], Any, str]] = [
-            (votes, self.raw_votes, "raw votes: pass --vote COL"),
-            (by_rater, self.worker is not None, "the rater of each vote: pass --worker COL"),
-            (raw, self.item is not None, "the item of each vote: pass --item COL"),
-            (raw, self.vote is not None, "the column of votes: pass --vote COL"),
-            ({"--item": self.item, "--drop-unmatched": self.drop_unmatched},
-             self.raw_votes or self.is_long,
+        rules = [
+            ("raters by_rater aggregate worker allow_repeated", self.raw_votes,
+             "raw votes: pass --vote COL"),
+            ("raters by_rater aggregate", self.worker, "the rater of each vote: pass --worker COL"),
+            ("votes_file vote", self.item, "the item of each vote: pass --item COL"),
+            ("votes_file", self.vote, "the column of votes: pass --vote COL"),
+            ("item drop_unmatched", self.raw_votes or self.is_long,
              "raw votes or models in rows: pass --vote COL or --model COL"),
-            ({"--classes": self.classes}, self.many, "many classes: pass --pred-columns COLS"),
-            ({"--ordered": self.ordered}, self.many and not self.raw_votes,
+            ("classes", self.many, "many classes: pass --pred-columns COLS"),
+            ("ordered", self.many and not self.raw_votes,
              "many classes that are not raw votes: pass --pred-columns COLS"),
-            ({"--epochs": self.epochs}, self.is_long, "models in rows: pass --model COL"),
-            ({"--epochs": self.epochs}, self.item is not None, "items: pass --item COL"),
-            ({"--votes": self.votes}, self.label or self.label_columns or saved,
+            ("epochs", self.is_long, "models in rows: pass --model COL"),
+            ("epochs", self.item, "items: pass --item COL"),
+            ("votes", self.label or self.label_columns or saved,
              "a label that is a share of votes: pass --label COL"),
-            ({"--positive": self.positive}, of_words or self.counts_beside or saved,
+            ("positive", of_words or self.counts_beside or saved,
              "one label in words, one vote, or counts of votes per row"),
-            ({"--label-scale": self.label_scale is not Scale.PROBABILITY}, of_numbers or saved,
-             "labels that are numbers: pass --label COL"),
+            ("label_scale", of_numbers or saved, "labels that are numbers: pass --label COL"),
         ]  # fmt: skip
-        for options, there, needs in rules:
-            for option, value in options.items():
-                if value and not there:
+        for fields, there, needs in rules:
+            for option in map(option_of, fields.split()):
+                if option in self.given and there in (None, False):
                     message = f"{option} needs {needs}, or leave it out."
                     raise InputError(message)
 
@@ -327,34 +320,25 @@ class Described(NamedTuple):
 
     def refuse_other_tables(self, tables: TableSet) -> None:
         """Raise if an option differs from what saved tables were made with."""
-        about = tables.about
-        label = {"--label": self.label, "--label-columns": self.label_columns,
-                 "--vote-columns": self.vote_columns}  # fmt: skip
+        about, given = tables.about, self.given
         if self.bounds:
-            label["--label-low and --label-high"] = f"{self.label_low} to {self.label_high}"
-        have = dict.fromkeys(label, about.label) | {
+            given["--label-low and --label-high"] = f"{self.label_low} to {self.label_high}"
+        labels = ("--label", "--label-columns", "--vote-columns", "--label-low and --label-high")
+        have: dict[str, Any] = dict.fromkeys(labels, about.label) | {
             "--weight": about.weight, "--votes": about.votes, "--group": about.group,
-            "--classes": ",".join(tables.classes),
+            "--classes": ",".join(tables.classes), "--ordered": tables.ordered,
         }  # fmt: skip
-        asked = label | {"--weight": self.weight, "--votes": self.votes, "--group": self.group,
-                         "--classes": self.classes}  # fmt: skip
-        for option, column in asked.items():
-            if column is not None and column != have[option]:
+        for option in (each for each in have if each in given):
+            if given[option] != have[option]:
                 with_ = f"with {have[option]!r}" if have[option] else "without one"
+                got = "" if given[option] is True else f": got {given[option]!r}"
                 message = (
-                    f"{option} must be as in the saved tables, which were made {with_}: got "
-                    f"{column!r}. Leave {option} out, or scan the rows again."
+                    f"{option} must be as in the saved tables, which were made {with_}{got}. Leave "
+                    f"{option} out, or scan the rows again."
                 )
                 raise InputError(message)
-        if self.ordered and not tables.ordered:
-            message = (
-                "--ordered must be as in the saved tables, which were made without it. Leave "
-                "--ordered out, or scan the rows again."
-            )
-            raise InputError(message)
-        known = {*asked, "--pred", "--pred-columns", "--by", "--name", "--ordered", "--label-low",
-                 "--label-high"}  # fmt: skip
-        for option in self.given:
+        known = {*have, "--pred", "--pred-columns", "--by", "--name", "--label-low", "--label-high"}
+        for option in given:
             if option not in known:
                 message = f"{option} is for rows: leave it out with saved tables."
                 raise InputError(message)

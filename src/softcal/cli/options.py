@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 from contextvars import ContextVar
@@ -288,15 +287,10 @@ def notes() -> tuple[str, ...]:
     return tuple(dict.fromkeys(NOTES.get([])))
 
 
-def print_result(data: dict[str, Any]) -> None:
-    """Print a result as JSON, with the notes of the command."""
-    print_json({**data, "notes": [*data.get("notes", ()), *notes()]})
-
-
 def print_card(card: Card, format_: Format) -> None:
     """Print a result as text or as JSON, with the notes of the command."""
     if format_ is Format.JSON:
-        print_result(card.to_dict())
+        print_json({**card.to_dict(), "notes": [*card.to_dict()["notes"], *notes()]})
     else:
         from softcal import terminal
 
@@ -304,9 +298,8 @@ def print_card(card: Card, format_: Format) -> None:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Print a result as JSON, with null for numbers that are not finite."""
-    finite = only_finite(data)
-    sys.stdout.write(json.dumps(finite, indent=2, allow_nan=False) + "\n")
+    """Print JSON."""
+    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 
 def given(value: T | None, otherwise: str) -> T:
@@ -314,12 +307,3 @@ def given(value: T | None, otherwise: str) -> T:
     if value is None or value == []:  # an empty string may be the name of a column
         raise InputError(otherwise)
     return value
-
-
-def only_finite(value: Any) -> Any:
-    """Replace infinite numbers and NaN, which JSON lacks, by null."""
-    if isinstance(value, dict):
-        return {key: only_finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [only_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from softcal._display import option_of
 from softcal.cli import options as opt
 from softcal.cli.describe import BOUNDS, IN_ROWS, Described, describes
-from softcal.cli.tables import load_tables
+from softcal.cli.tables import load_tables, refuse_bounds
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -135,19 +135,12 @@ def _refuse_without(needed: str, there: object, options: dict[str, Any]) -> None
 
 def _pilot(data: list[str], how: Described, stated: dict[str, Any], bins: int | None) -> TableSet:
     """Return the table of one model of a pilot; for many classes, of the predicted class."""
-    from softcal.table.tableset import BOUNDS
-
     for field, value in stated.items():
         if value is not None:
             message = f"pass DATA, or {option_of(field)}, not both."
             raise InputError(message)
     tables = load_tables(data, how, bins=bins)
-    if tables.targets == BOUNDS:
-        message = (
-            f"a plan needs labels, but those of {opt.source_name(data)} are known only as "
-            "intervals: more rows do not narrow the bounds of SMECE, more precise labels do."
-        )
-        raise InputError(message)
+    refuse_bounds(tables, "a plan")
     if len(tables) > 1:
         message = (
             f"{opt.source_name(data)} has several models, {', '.join(map(repr, tables))}: choose "

@@ -19,7 +19,7 @@ from softcal.cli.options import (
     asks,
     given,
 )
-from softcal.cli.tables import load_tables, saved_files
+from softcal.cli.tables import load_tables, refuse_bounds, saved_files
 from softcal.cli.watch import DayFormat, MaybeEvery, days_of
 from softcal.exceptions import InputError
 
@@ -117,7 +117,7 @@ def plot(
         figure = _decision(data, how, threshold or [], level, looks)
     else:
         tables = load_tables(data, how, bins=bins)
-        _refuse_bounds(tables)
+        refuse_bounds(tables, "a figure")
         if kind is Kind.BINS:
             figure = draw_bins(tables, by=by, ordered=ordered, level=level, **looks)
         else:
@@ -144,17 +144,6 @@ def _refuse_of_another_kind(kind: Kind, options: dict[str, object]) -> None:
             kinds = " or ".join(own)
             message = f"{option} is for --kind {kinds}: leave it out, or draw that kind."
             raise InputError(message)
-
-
-def _refuse_bounds(tables: TableSet) -> None:
-    from softcal.table.tableset import BOUNDS
-
-    if tables.targets == BOUNDS:
-        message = (
-            "a figure needs labels, but these are known only as intervals: `softcal score` prints "
-            "the bounds of SMECE."
-        )
-        raise InputError(message)
 
 
 def _trend(
