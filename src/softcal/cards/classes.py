@@ -202,9 +202,7 @@ class ClassScoreCard(OfTables):
     models: list[ClassModel]
 
     @staticmethod
-    def of(
-        tables: TableSet, *, source: str = "", by: Sequence[str] = (), level: float = 0.95
-    ) -> ClassScoreCard:
+    def of(tables: TableSet, source: str, by: Sequence[str], level: float) -> ClassScoreCard:
         """Score each model by every metric for many classes."""
         models = each_model(
             tables, by, ClassModel, ClassSegment,
