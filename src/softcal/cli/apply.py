@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -71,9 +71,10 @@ def apply(
         )
         raise InputError(message)
     missing: Missing = "drop" if how.drop_missing else "keep" if keep_missing else "refuse"
+    scale: Any = how.pred_scale.value
     added = as_ or [name + SUFFIX for name in columns]
     written = write_calibrated(
-        map_, how.files(data), columns, output, names=added, scale=how.pred_scale.value,
+        map_, how.files(data), columns, output, names=added, scale=scale,
         missing=missing,
     )  # fmt: skip
     card = AppliedCard(

@@ -28,33 +28,14 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-class Scale(StrEnum):
-    """The scale of labels or predictions."""
+Scale = StrEnum("Scale", ["PROBABILITY", "PERCENT", "LOGIT", "LOGPROB"])
+"""The scale of labels or predictions."""
 
-    PROBABILITY = "probability"
-    PERCENT = "percent"
-    LOGIT = "logit"
-    LOGPROB = "logprob"
+InputFormat = StrEnum("InputFormat", ["CSV", "TSV", "JSON", "JSONL", "PARQUET", "ARROW", "XLSX"])
+"""The format of a file."""
 
-
-class InputFormat(StrEnum):
-    """The format of a file."""
-
-    CSV = "csv"
-    TSV = "tsv"
-    JSON = "json"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    ARROW = "arrow"
-    XLSX = "xlsx"
-
-
-class Aggregate(StrEnum):
-    """The method that computes the label of an item from its votes."""
-
-    SHARES = "shares"
-    DAWID_SKENE = "dawid-skene"
-
+Aggregate = StrEnum("Aggregate", {"SHARES": "shares", "DAWID_SKENE": "dawid-skene"})
+"""The method that computes the label of an item from its votes."""
 
 _FORMATS, _SCALES = ", ".join(InputFormat), "probability, percent, logit, or logprob"
 _AS_IS = Scale.PROBABILITY

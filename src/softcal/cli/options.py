@@ -208,11 +208,8 @@ def _columns_of(data: str) -> list[str]:
 T = TypeVar("T")
 
 
-class Format(StrEnum):
-    """Output format of a result."""
-
-    TABLE = "table"
-    JSON = "json"
+Format = StrEnum("Format", ["TABLE", "JSON"])
+"""Output format of a result."""
 
 
 def as_files(ctx: typer.Context, value: Any) -> Any:

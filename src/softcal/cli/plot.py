@@ -11,14 +11,7 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import printable
 from softcal.cli.describe import BOUNDS, Described, describes
-from softcal.cli.options import (
-    DEFAULT_LEVEL,
-    Level,
-    MaybeBins,
-    RowsOrTables,
-    asks,
-    given,
-)
+from softcal.cli.options import DEFAULT_LEVEL, Level, MaybeBins, RowsOrTables, asks, given
 from softcal.cli.tables import load_tables, refuse_bounds, saved_files
 from softcal.cli.watch import DayFormat, MaybeEvery, days_of
 from softcal.exceptions import InputError

@@ -12,25 +12,17 @@ from softcal.cli.describe import BOUNDS, IN_ROWS, RATERS, Described, Scale, desc
 from softcal.cli.tables import load_rows, refuse_other_names
 from softcal.exceptions import InputError
 
-
-class Method(StrEnum):
-    """A recalibration method, or auto."""
-
-    AUTO = "auto"
-    TEMPERATURE = "temperature"
-    PLATT = "platt"
-    BETA = "beta"
-    HISTOGRAM = "histogram"
-    ISOTONIC = "isotonic"
-    VECTOR = "vector"
-    DIRICHLET = "dirichlet"
+Method = StrEnum("Method", [
+    "auto", "temperature", "platt", "beta", "histogram", "isotonic", "vector", "dirichlet",
+])  # fmt: skip
+"""A recalibration method, or auto."""
 
 
 @describes(without=("by", "ordered", *RATERS, *BOUNDS, *IN_ROWS))
 def recalibrate(
     data: opt.DataFile,
     output: Annotated[Path, opt.asks("File to save the calibrator to.", "FILE", "-o", "--output")],
-    method: Annotated[Method, opt.asks(f"One of {', '.join(Method)}.", "METHOD")] = Method.AUTO,
+    method: Annotated[Method, opt.asks(f"One of {', '.join(Method)}.", "METHOD")] = Method.auto,
     bins: opt.NumberOfBins = 10,
     folds: Annotated[int, opt.asks("Number of folds.", "N", rare=True)] = 5,
     level: opt.Level = opt.DEFAULT_LEVEL,
@@ -53,7 +45,7 @@ def recalibrate(
         raise InputError(message)
     tables, found = load_rows(data, how, logits=logits)
     refuse_other_names(how.name or tables.models, tables.models)
-    rows, methods = found.rows, None if method is Method.AUTO else (method.value,)
+    rows, methods = found.rows, None if method is Method.auto else (method.value,)
     preview = preview_of(
         rows, groups=found.groups, methods=methods, logits=logits, bins=bins, folds=folds,
         level=level,

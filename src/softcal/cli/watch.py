@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from softcal import terminal
-from softcal._validation.days import ALIKE, NUMBERS, Every, refuse_bad_format
+from softcal._validation.days import Every, refuse_bad_format
 from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
@@ -27,8 +26,6 @@ from softcal.cli.tables import as_asked, load_tables, saved_files, with_names
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from softcal._validation.days import Day
-    from softcal.scanning.data import Days
     from softcal.table.tableset import TableSet
 
 DayFormat = Annotated[
@@ -107,6 +104,7 @@ def days_of(
     every: Every | None,
 ) -> list[tuple[str, TableSet]]:
     """Return the tables of each day, in the order of time."""
+    from softcal.scanning.daily import Part, in_time
     from softcal.scanning.data import Days
     from softcal.scanning.files import files_of
 
@@ -125,9 +123,9 @@ def days_of(
                 "none. Scan the rows again without them."
             )
             raise InputError(message)
-        parts = [_Part(str(text), part, part.n) for text, part in found.items()]
+        parts = [Part(str(text), part, part.n) for text, part in found.items()]
         found_days = days if saved else Days(day)  # those of rows are parsed
-        return _in_time(found_days, parts, every, Every.DAY)
+        return in_time(found_days, parts, every, Every.DAY)
     if not saved:
         files_of(data)  # raises if there is none
         message = "name the column of dates with --day COL, or pass one saved table per day."
@@ -140,73 +138,7 @@ def days_of(
     for path in saved:
         tables = with_names(as_asked(load(path), how, bins), how.name)
         parts.append(
-            _Part(tables.about.date or path.name.removesuffix(path.suffix), tables, 1, path)
+            Part(tables.about.date or path.name.removesuffix(path.suffix), tables, 1, path)
         )
     days = Days("the date of a saved table, or else its name,", format=day_format)
-    return _in_time(days, parts, every)
-
-
-class _Part(NamedTuple):
-    """Tables of one day: its text, how many values have it, and its file if it has one."""
-
-    text: str
-    tables: TableSet
-    values: int
-    path: Path | None = None
-
-
-def _in_time(
-    days: Days, parts: list[_Part], every: Every | None, default: Every | None = None
-) -> list[tuple[str, TableSet]]:
-    """Return the tables of each day in the order of time; raise if a day is not clear."""
-    from softcal._validation.days import day_of
-    from softcal._validation.rules import Spread
-    from softcal.scanning.days import rule_of
-    from softcal.scanning.texts import plain_word
-
-    moments = [day_of(plain_word(part.text), days.format) for part in parts]
-    unclear = [part for part, moment in zip(parts, moments, strict=True) if moment is None]
-    if unclear:
-        text, _, _, path = unclear[0]
-        first = f", the first is {text!r:.60}" + ("" if path is None else f" of {path}")
-        counts = sum(part.values for part in unclear), sum(part.values for part in parts)
-        spread = Spread(0, 0, signs=False)
-        raise InputError(rule_of(days).message(days.column, *counts, first, spread))
-    clear = [moment for moment in moments if moment is not None]
-    _refuse_other_kinds(days.column, parts, clear, every)
-    unit = every or default
-    files: dict[Day, Path] = {}
-    grouped: dict[Day, TableSet] = {}
-    for part, moment in zip(parts, clear, strict=True):
-        if part.path is not None and files.setdefault(moment, part.path) is not part.path:
-            message = (
-                f"{files[moment]} and {part.path} are both of {moment.label()}: merge files of the "
-                "same day with `softcal merge` first."
-            )
-            raise InputError(message)
-        start = moment if unit is None else moment.begin(unit)
-        grouped[start] = grouped[start] + part.tables if start in grouped else part.tables
-    return [(day.label(unit), grouped[day]) for day in sorted(grouped)]
-
-
-def _refuse_other_kinds(
-    column: str, parts: list[_Part], moments: list[Day], every: Every | None
-) -> None:
-    """Raise if days have no order, or cannot be grouped."""
-    counts: dict[str, int] = {}
-    first: dict[str, str] = {}
-    for part, moment in zip(parts, moments, strict=True):
-        counts[moment.kind] = counts.get(moment.kind, 0) + part.values
-        first.setdefault(moment.kind, moment.label())
-    if len(counts) > 1:
-        each = [
-            f"{counts[kind]:,} are {kind}, the first {first[kind]!r}" for kind in sorted(counts)
-        ]
-        message = f"{column} must be {ALIKE}: {'; '.join(each)}. Write them alike."
-        raise InputError(message)
-    if every is not None and NUMBERS in counts:
-        message = (
-            f"--every groups dates, but {column} has numbers, the first {first[NUMBERS]!r}: leave "
-            "--every out, or state the format of dates with --day-format."
-        )
-        raise InputError(message)
+    return in_time(days, parts, every)
