@@ -83,13 +83,18 @@ class NextCommand:
     reasons: list[str]
 
 
-@dataclass(frozen=True)
-class _Role:
-    """Columns that an option could name, as a row."""
+@dataclass(frozen=True, kw_only=True)
+class PossibleRole:
+    """An option, the columns that it could name, or patterns of columns, and the reason."""
 
     option: str
-    names: str
     reason: str
+    columns: list[str]
+
+    @property
+    def names(self) -> str:
+        """The first columns, and how many more there are."""
+        return _few(self.columns)
 
 
 _COLUMNS = (
@@ -116,7 +121,7 @@ class InspectionCard(Card):
     others: list[str]
     classes: dict[str, str]
     reading: str
-    roles: list[tuple[str, str, list[str]]]
+    roles: list[PossibleRole]
     suggestions: list[NextCommand]
     softcal: str = __version__
     notes: tuple[str, ...] = ()
@@ -152,8 +157,7 @@ class InspectionCard(Card):
             if names:
                 yield Said(printable(f"{what}: {_few(names)}."))
         if self.roles:
-            roles = [_Role(option, _few(names), reason) for option, reason, names in self.roles]
-            yield Grid(_ROLES, roles, "What the columns could be")
+            yield Grid(_ROLES, self.roles, "What the columns could be")
         for k, each in enumerate(self.suggestions):
             yield Said("Or:" if k else "To try next, if the columns have these roles:", "strong")
             yield Said("\n".join(f"  {line}" for line in each.lines))
@@ -238,8 +242,8 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
-def _roles(found: Inspection) -> list[tuple[str, str, list[str]]]:
-    """Return each option, the reason for it, and the columns that it could name."""
+def _roles(found: Inspection) -> list[PossibleRole]:
+    """Return each option and reason, in the order of the options."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for spec, (option, names) in found.classes.items():
         grouped.setdefault((_option(option), classes_text(option, names)), []).append(spec)
@@ -248,5 +252,5 @@ def _roles(found: Inspection) -> list[tuple[str, str, list[str]]]:
         for option, reason in column.roles:
             if column.name not in inside or option in ("label", "pred"):
                 grouped.setdefault((_option(option), reason), []).append(column.name)
-    ranked = sorted(grouped.items(), key=lambda each: (*_ORDER, each[0][0]).index(each[0][0]))
-    return [(*key, names) for key, names in ranked]
+    roles = [PossibleRole(option=o, reason=r, columns=names) for (o, r), names in grouped.items()]
+    return sorted(roles, key=lambda each: (*_ORDER, each.option).index(each.option))
