@@ -11,8 +11,7 @@ import pytest
 from command_line import softcal_here
 
 import softcal as sc
-from softcal._display import ARGUMENTS, keyword
-from softcal._display import option_of
+from softcal._display import ARGUMENTS, keyword, option_of
 from softcal.cli import COMMANDS
 from softcal.cli.describe import Described, as_options
 

@@ -25,12 +25,18 @@ _HOW_TO_READ = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOut(SmeceOf):
-    """A method on held-out rows; none is the predictions as they are."""
+class OfMethod:
+    """A method and its losses; none is the predictions as they are."""
 
     method: str
     brier: float
     log_loss: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut(SmeceOf, OfMethod):
+    """A method on held-out rows."""
+
     chosen: bool
 
     @property
