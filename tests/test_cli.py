@@ -285,7 +285,7 @@ def test_version_prints_version_and_loops(capsys: pytest.CaptureFixture[str]) ->
 
 def test_help_of_every_command_names_its_options() -> None:
     shown = softcal("score", "--help").stdout
-    for option in ("--label", "--pred", "--bins", "--weight", "--format"):
+    for option in ("--label", "--pred", "--bins", "--by", "--format"):
         assert option in shown
 
 

@@ -59,6 +59,15 @@ def keyword(name: str, value: str | bool = True) -> str:  # noqa: FBT001, FBT002
     return ARGUMENTS.get(name, f"{name}={{}}").format(shown)
 
 
+def option_of(field: str) -> str:
+    """Return the option of the command line with the name of a field.
+
+    >>> option_of("drop_missing")
+    '--drop-missing'
+    """
+    return "--data" if field == "data_file" else "--" + field.replace("_", "-")
+
+
 def did_you_mean(name: str, known: Sequence[object]) -> str:
     """Return a question with the known name most similar to another; empty if none is similar.
 

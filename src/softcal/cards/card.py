@@ -60,6 +60,18 @@ class Grid(NamedTuple):
         return lines[0], lines[1:]
 
 
+class Numbered(NamedTuple):
+    """A row of any number of values: its name, and the fields m0, m1, ..."""
+
+    name: Any
+    values: Sequence[Any]
+
+    def __getattr__(self, field: str) -> Any:
+        if not field.removeprefix("m").isdecimal():
+            raise AttributeError(field)
+        return self.values[int(field.removeprefix("m"))]
+
+
 class Said(NamedTuple):
     """A sentence."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from softcal._display import counted, printable
-from softcal.cards.card import Column, Grid, OfTables, Said, provenance
+from softcal.cards.card import Column, Grid, Numbered, OfTables, Said, provenance
 from softcal.cards.scores import (
     NAME,
     ROWS,
@@ -193,16 +193,6 @@ _HOW_TO_READ = (
 )
 
 
-class _OfClass(NamedTuple):
-    """The SMECE of a class, with one field per model: m0, m1, ..."""
-
-    name: str
-    smece: tuple[float, ...]
-
-    def __getattr__(self, name: str) -> Any:
-        return self.smece[int(name.removeprefix("m"))]
-
-
 @dataclass(frozen=True, kw_only=True)
 class ClassScoreCard(OfTables):
     """The scores of each model of many classes."""
@@ -212,9 +202,7 @@ class ClassScoreCard(OfTables):
     models: list[ClassModel]
 
     @staticmethod
-    def of(
-        tables: TableSet, *, source: str = "", by: Sequence[str] = (), level: float = 0.95
-    ) -> ClassScoreCard:
+    def of(tables: TableSet, source: str, by: Sequence[str], level: float) -> ClassScoreCard:
         """Score each model by every metric for many classes."""
         models = each_model(
             tables, by, ClassModel, ClassSegment,
@@ -258,10 +246,10 @@ class ClassScoreCard(OfTables):
     def _worst_classes(self) -> Iterator[Part]:
         """Yield the SMECE of classes, ranked by their worst model; of many classes the worst."""
         found = [
-            _OfClass(name, tuple(model.smece_by_class[name] for model in self.models))
+            Numbered(name, tuple(model.smece_by_class[name] for model in self.models))
             for name in self.classes
         ]
-        found.sort(key=lambda each: -max(each.smece))
+        found.sort(key=lambda each: -max(each.values))
         shown = found if len(found) <= _FEW_CLASSES else found[:_WORST_CLASSES]
         title = "SMECE by class, worst first"
         if len(shown) < len(found):

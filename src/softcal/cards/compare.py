@@ -269,7 +269,7 @@ class ComparisonCard(Compared, OfTables):
             ]
         }
         if classes:
-            scores = ClassScoreCard.of(tables, source=source, level=level)
+            scores = ClassScoreCard.of(tables, source, (), level)
             own = {name: getattr(scores, name) for name in ("classes", "ordered")}
             return ClassComparisonCard(**provenance(tables, source), **own, **found)
         of_raters = tables[tables.models[0]].raters is not None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from softcal import __version__
 from softcal._display import counted, printable
 from softcal.cards.card import Card, Column, Grid, OfTables, Said, provenance
+from softcal.cards.scores import SmeceOf, smece_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,19 +25,18 @@ _HOW_TO_READ = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOut:
-    """A method on held-out rows; none is the predictions as they are."""
+class OfMethod:
+    """A method and its losses; none is the predictions as they are."""
 
     method: str
     brier: float
     log_loss: float | None
-    smece: float
-    debiased: float
-    low: float
-    high: float
-    level: float
-    pvalue: float
-    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut(SmeceOf, OfMethod):
+    """A method on held-out rows."""
+
     chosen: bool
 
     @property
@@ -76,10 +76,8 @@ class RecalibrationCard(OfTables):
             HeldOut(
                 method="none" if trial is found.before else trial.method, brier=trial.brier,
                 log_loss=trial.log_loss if trial.log_loss < float("inf") else None,
-                smece=trial.smece.value, debiased=trial.smece.debiased, low=trial.smece.low,
-                high=trial.smece.high, level=trial.smece.level, pvalue=trial.smece.pvalue,
-                note=trial.smece.note,
                 chosen=trial is not found.before and trial.method == found.best,
+                **smece_of(trial.smece),
             )
             for trial in (found.before, *found.after)
         ]  # fmt: skip

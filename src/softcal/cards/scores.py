@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from softcal.cards.card import Part
+    from softcal.inference.smece import Interval
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -44,8 +45,8 @@ class NextGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
-    """The numbers of one table."""
+class SmeceOf:
+    """A SMECE with its interval; see `softcal.inference.smece.Interval`."""
 
     smece: float
     debiased: float
@@ -54,6 +55,18 @@ class Score:
     level: float
     note: str
     pvalue: float
+
+
+def smece_of(found: Interval) -> dict[str, Any]:
+    """Return the fields of `SmeceOf`."""
+    names = ("debiased", "low", "high", "level", "note", "pvalue")
+    return {"smece": found.value} | {name: getattr(found, name) for name in names}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score(SmeceOf):
+    """The numbers of one table."""
+
     ece_hardened: float | None
     max_gap: float
     rms_gap: float
@@ -100,9 +113,7 @@ class ModelScore(Score, OfModel):
 def score_of(rel: Reliability, level: float) -> dict[str, Any]:
     """Return the fields of `Score`."""
     found = smece_interval(rel, level=level)
-    return {
-        "smece": rel.smece, "debiased": found.debiased, "low": found.low, "high": found.high,
-        "level": level, "note": found.note, "pvalue": found.pvalue,
+    return smece_of(found) | {
         "ece_hardened": rel.hardened().smece, "max_gap": rel.max_gap, "rms_gap": rel.rms_gap,
         "bias": rel.bias, "brier": rel.brier, "table": _bins(rel),
         "rater_share": found.rater_share, "new_group": _next_group(rel, level),
@@ -184,9 +195,7 @@ class ScoreCard(OfTables):
     models: list[ModelScore]
 
     @staticmethod
-    def of(
-        tables: TableSet, *, source: str = "", by: Sequence[str] = (), level: float = 0.95
-    ) -> ScoreCard:
+    def of(tables: TableSet, source: str, by: Sequence[str], level: float) -> ScoreCard:
         """Score each model against the labels as they are, and against hardened labels."""
         models = each_model(
             tables, by, ModelScore, Segment, lambda part, pred: score_of(part[pred], level)

@@ -6,22 +6,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.decide import refuse_other_tables
 from softcal.cli.describe import BOUNDS, Described, describes
-from softcal.cli.options import (
-    DEFAULT_LEVEL,
-    Level,
-    MaybeBins,
-    RowsOrTables,
-    column_option,
-    given,
-)
-from softcal.cli.tables import load_tables, saved_files
+from softcal.cli.options import DEFAULT_LEVEL, Level, MaybeBins, RowsOrTables, asks, given
+from softcal.cli.tables import load_tables, refuse_bounds, saved_files
 from softcal.cli.watch import DayFormat, MaybeEvery, days_of
 from softcal.exceptions import InputError
 
@@ -61,62 +52,47 @@ class _Looks(TypedDict):
 def plot(
     data: RowsOrTables,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Figure to write: .svg, .pdf, .png.", metavar="FILE"),
+        Path | None, asks("Figure to write: .svg, .pdf, .png.", "FILE", "-o", "--output")
     ] = None,
-    kind: Annotated[
-        Kind, typer.Option(help=f"What to draw: {', '.join(Kind)}.", metavar="KIND")
-    ] = Kind.RELIABILITY,
+    kind: Annotated[Kind, asks(f"{', '.join(Kind)}.", "KIND")] = Kind.RELIABILITY,
     size: Annotated[
-        Paper,
-        typer.Option(
-            help="Size: column (3.3 inches), page (6.9 inches), or talk (16:9).", metavar="SIZE"
-        ),
+        Paper, asks("column (3.3 in), page (6.9 in), talk (16:9).", "SIZE")
     ] = Paper.COLUMN,
-    title: Annotated[str | None, typer.Option(help="Title of the figure.", metavar="TEXT")] = None,
-    by: Annotated[
-        str | None, column_option("Column of segments to draw, at most 8: a panel or line each.")
-    ] = None,
+    title: Annotated[str | None, asks("Title of the figure.", "TEXT")] = None,
+    by: Annotated[str | None, asks("Column of segments to draw, at most 8.", "COL")] = None,
     logit: Annotated[
         bool | None,
-        typer.Option(
-            "--logit/--no-logit",
-            help="Axes in log odds. Default: if most predictions are below 0.02.",
+        asks(
+            "Axes in log odds. Default: if most predictions are below 0.02.", "",
+            "--logit/--no-logit", rare=True,
         ),
     ] = None,
     threshold: Annotated[
-        list[float] | None,
-        typer.Option(help="Decision: threshold to mark; may be repeated.", metavar="T"),
+        list[float] | None, asks("Decision: threshold to mark; may be repeated.", "T")
     ] = None,
-    day: Annotated[
-        str | None, column_option("Trend: column of dates, if one file has several days.")
-    ] = None,
+    day: Annotated[str | None, asks("Trend: column of dates.", "COL")] = None,
     day_format: DayFormat = None,
     every: MaybeEvery = None,
     tolerance: Annotated[
-        float | None,
-        typer.Option(hidden=True, help="Trend: gap to accept. Default: 0.02.", metavar="T"),
+        float | None, asks("Trend: gap to accept. Default: 0.02.", "T", rare=True)
     ] = None,
     bins: MaybeBins = None,
     level: Level = DEFAULT_LEVEL,
     *,
     ordered: Annotated[
         bool,
-        typer.Option("--ordered", help="Ordered classes: draw P(class > k), a panel or line each."),
+        asks("Ordered classes: a panel or line per P(class > k).", "", "--ordered", rare=True),
     ] = False,
     how: Described,
-) -> None:
-    """Draw one figure for a paper or a talk, such as a reliability diagram or decision curves.
+) -> None:  # fmt: skip
+    """Draw a figure for a paper or a talk.
 
-    The kind `trend` takes saved tables of one day each, or rows with a column of dates (--day), as
-    `softcal watch` does. The kind `bins` draws SMECE for each number of bins.
+    The kind `trend` takes what `softcal watch` takes; `bins` varies their number.
 
     Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
-    from softcal._validation.rules import refuse_bad_level
     from softcal.plot import draw_bins, draw_gaps, draw_reliability, refuse_format, save_figure
 
-    refuse_bad_level(level)
     output = given(output, "pass the file to write: -o figure.pdf, or .svg or .png.")
     refuse_format(output)
     _refuse_of_another_kind(
@@ -134,7 +110,7 @@ def plot(
         figure = _decision(data, how, threshold or [], level, looks)
     else:
         tables = load_tables(data, how, bins=bins)
-        _refuse_bounds(tables)
+        refuse_bounds(tables, "a figure")
         if kind is Kind.BINS:
             figure = draw_bins(tables, by=by, ordered=ordered, level=level, **looks)
         else:
@@ -163,17 +139,6 @@ def _refuse_of_another_kind(kind: Kind, options: dict[str, object]) -> None:
             raise InputError(message)
 
 
-def _refuse_bounds(tables: TableSet) -> None:
-    from softcal.table.tableset import BOUNDS
-
-    if tables.targets == BOUNDS:
-        message = (
-            "a figure needs labels, but these are known only as intervals: `softcal score` prints "
-            "the bounds of SMECE."
-        )
-        raise InputError(message)
-
-
 def _trend(
     days: list[tuple[str, TableSet]], how: Described, tolerance: float, level: float, looks: _Looks
 ) -> Figure:
@@ -192,6 +157,7 @@ def _decision(
     import numpy as np
 
     from softcal.bins import Bins
+    from softcal.cards.decide import refuse_other_tables
     from softcal.decision import checked_thresholds, net_benefit
     from softcal.plot import draw_decision, lines_of, parts_of
     from softcal.scanning.sample import Sample, basis

@@ -11,13 +11,7 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import printable
 from softcal.cli.describe import BOUNDS, Described, describes
-from softcal.cli.options import (
-    Level,
-    MaybeBins,
-    RowsOrTables,
-    notes,
-    source_name,
-)
+from softcal.cli.options import Level, MaybeBins, RowsOrTables, notes, source_name
 from softcal.cli.tables import load_tables, saved_files
 
 if TYPE_CHECKING:
