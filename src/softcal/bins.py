@@ -170,7 +170,8 @@ class Bins:
         bins : int, Bins, or sequence of float, default=10
             The bins to which the grid must coarsen.
         coarse : bool, default=False
-            Whether to start from 60 equal-width bins, as sets of more than 100 classes do.
+            Whether to start from 60 equal-width bins, as sets with groups or with more than 100
+            classes do.
 
         Examples
         --------
@@ -183,7 +184,7 @@ class Bins:
 
     @staticmethod
     def tie_grid(bins: BinsLike = 10) -> Bins:
-        """Return the coarser grid for products between models, or within groups of rows.
+        """Return the coarser grid for products between models.
 
         These products have one entry per pair of bins. The grid therefore has 60 equal-width bins,
         or up to 120 if the given number does not divide 60. If no such number exists, the given

@@ -81,7 +81,7 @@ def decide(
         sample.add(piece, rows, groups)
 
     tables = load_tables(data, how, bins=bins, look=look)
-    refuse_other_tables(tables, at, of_rows=bins is not None and sample.complete)
+    refuse_other_tables(tables, at)
     source = basis(tables, None if bins is None or how.is_long else sample)
 
     def benefits(thresholds: FloatArray) -> dict[str, NetBenefit]:
@@ -92,7 +92,8 @@ def decide(
 
     found = benefits(at)
     summaries = {model: _summary(data, level) for model, data in source.models.items()}
-    if bins is None:
+    alone = bins is None or (how.group is not None and source.name == "grid")
+    if alone:
         differences = _without_limits(found, level)
     elif how.group is None:
         differences = pairs.differences(level)
@@ -102,11 +103,11 @@ def decide(
         from softcal.plot import draw_decision, save_figure
 
         curves = benefits(_drawn(tables.grid.edges, at))
-        between = _without_limits(curves, level) if bins is None else differences
+        between = _without_limits(curves, level) if alone else differences
         save_figure(draw_decision(curves, differences=between, marked=at.tolist()), plot)
     card = DecisionCard.of(
         tables, found, summaries, differences, source=source_name(data), level=level,
-        computed=(source.name, source.text), note=_NO_LIMITS if bins is None else "",
+        computed=(source.name, source.text), note=_NO_LIMITS if alone else "",
     )  # fmt: skip
     print_card(card, format_)
 
@@ -166,8 +167,8 @@ def _without_limits(found: Mapping[str, NetBenefit], level: float) -> list[NetBe
     ]
 
 
-def refuse_other_tables(tables: TableSet, at: FloatArray, *, of_rows: bool = False) -> None:
-    """Raise if saved tables do not have net benefit with its interval at these thresholds."""
+def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
+    """Raise if tables do not have net benefit at these thresholds."""
     import numpy as np
 
     from softcal.bins import meant
@@ -177,14 +178,6 @@ def refuse_other_tables(tables: TableSet, at: FloatArray, *, of_rows: bool = Fal
         message = (
             "net benefit needs one label and one prediction per row: these tables have many "
             "classes, or labels that are intervals. Scan one column of each."
-        )
-        raise InputError(message)
-    if tables.about.group is not None:
-        if of_rows:
-            return
-        message = (
-            f"with groups ({tables.about.group}), the interval of net benefit needs the rows, at "
-            "most 1,000,000 of them. If rows are independent, leave --group out."
         )
         raise InputError(message)
     edges = tables.grid.edges
@@ -217,6 +210,6 @@ def _summary(data: dict[str, Any], level: float) -> CalibrationSummary | str:
 
 
 _NO_LIMITS = (
-    "saved tables do not store the rows on which two models decide differently, so the difference "
-    "has no interval. Pass the rows."
+    "tables do not store the rows on which two models decide differently, so the difference has no "
+    "interval. Pass the rows; if they are in groups, at most 1,000,000 of them."
 )

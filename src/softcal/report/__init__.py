@@ -176,10 +176,9 @@ def tables_of_arrays(
         names = tuple(map(str, of_classes[0].classes))
         targets = (TOP, *names, *(thresholds(names) if ordered else ()))
     binned = Bins.of(bins)
-    grid = Bins.grid(binned, coarse=len(targets) > MANY_TARGETS)
+    grid = Bins.grid(binned, coarse=groups is not None or len(targets) > MANY_TARGETS)
     builder = Builder(
-        list(rows), list(columns), bins=binned,
-        grid=grid if groups is None else Bins.tie_grid(binned),
+        list(rows), list(columns), bins=binned, grid=grid,
         pairs=Bins.tie_grid(binned) if len(rows) > 1 else None,
         group=None if coded is None else "groups",
     )  # fmt: skip
