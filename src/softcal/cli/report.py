@@ -114,5 +114,12 @@ def _rows_name(data: list[str]) -> str:
 
 
 def _title(models: list[str] | tuple[str, ...]) -> str:
+    """Return a title with the names of the models, or their number if it would be long."""
     *others, last = models
-    return f"Calibration of {', '.join(others)} and {last}" if others else f"Calibration of {last}"
+    named = f"{', '.join(others)} and {last}" if others else last
+    if others and len(named) > _LONGEST:
+        named = f"{len(models)} models"
+    return f"Calibration of {named}"
+
+
+_LONGEST = 60

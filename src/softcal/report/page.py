@@ -59,6 +59,7 @@ _SEGMENTS_SHOWN = 20  # the others are folded
 _BINS_SHOWN = 5  # of those that stand out; the others are folded
 _MOST_CLASSES = 200  # per model that the page lists; the CSV download has all
 _MOST_CLASSES_SAVED = 100  # in the tables that a reader can download
+_LONGEST_NAME = 32  # in a card beside another one
 _NEARLY_0 = 1e-6  # the end of the first bin of a grid
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
@@ -294,8 +295,9 @@ def _write(path: Path, said: dict[str, Any], drawn: dict[str, Any]) -> None:
         "script": own_text("page.js"),
     }
     filters = {
-        "breakable": _breakable, "command": _command, "limit": limit, "points": points,
-        "signed": signed, "signed_limit": signed_limit, "chance": chance, "listed": _listed,
+        "breakable": _breakable, "clipped": _clipped, "command": _command, "listed": _listed,
+        "limit": limit, "points": points, "signed": signed, "signed_limit": signed_limit,
+        "chance": chance,
     }  # fmt: skip
     write_html(path, "page", said, filters, drawn["error"])
 
@@ -441,6 +443,16 @@ def _breakable(name: str) -> Markup:
 
     parts = re.split(r"(?<=[_\-./])(?=\w)", printable(name))
     return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+def _clipped(name: str) -> str:
+    """Leave out the middle of a long name.
+
+    >>> _clipped("resnet_152_finetuned_on_imagenet_and_radiology_reports")
+    'resnet_152_finetuned…ogy_reports'
+    """
+    name = printable(name)
+    return name if len(name) <= _LONGEST_NAME else f"{name[:20]}…{name[-11:]}"
 
 
 def _command(text: str) -> Markup:
