@@ -577,7 +577,7 @@ def test_decision_panel_has_the_numbers_of_net_benefit(tmp_path: Path) -> None:
         "At 5%: 706 rows lie below; the model predicts 0.9%, the labels average 8.8%."
     )
     expected = [
-        [f"{v:.4f}", f"{a:.4f} to {b:.4f}"]
+        [text.replace("-", "\N{MINUS SIGN}") for text in (f"{v:z.4f}", f"{a:z.4f} to {b:z.4f}")]
         for v, a, b in zip(found.value, found.low, found.high, strict=True)
     ]
     assert model["shown"] == expected

@@ -471,6 +471,32 @@ def test_long_word_does_not_widen_the_page(browser: Browser, tmp_path: Path) -> 
     assert page.eval_on_selector_all(".scroll", wide) == 0
 
 
+@pytest.mark.parametrize("models", [4, 8])
+def test_answers_of_all_models_are_on_the_first_screen(
+    browser: Browser, models: int, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    names = [f"model_{k}_" + "a_name_of_sixty_characters_" * 2 + f"__{k}" for k in range(models)]
+    assert {len(name) for name in names} == {65}
+    p = rng.uniform(0.02, 0.98, 900)
+    y = rng.binomial(4, np.clip(p + 0.1, 0, 1)) / 4
+    sc.write_report(tmp_path / "report.html", y, dict.fromkeys(names, p))
+    page = Opened(browser, tmp_path / "report.html", viewport={"width": 1280, "height": 800}).page
+    for k, name in enumerate(names):
+        card = page.locator(".card").nth(k)
+        assert card.locator(f'h2 [title="{name}"]').inner_text() == f"{name[:20]}…{name[-11:]}"
+        for part in ("h2 .verdict", ".numbers"):
+            box = card.locator(part).bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] < 800
+        assert card.locator("code").is_visible() is False
+        card.locator("summary").first.click()
+        assert card.locator("code").first.is_visible()
+        assert "Next" in card.inner_text()
+        card.locator("summary").first.click()
+    phone = Opened(browser, tmp_path / "report.html", viewport={"width": 390, "height": 844}).page
+    assert phone.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_print_shows_folded_content_and_no_controls(
     browser: Browser, lidc_report: Path, tmp_path: Path
 ) -> None:

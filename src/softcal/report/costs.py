@@ -59,11 +59,13 @@ def _ends(found: list[NetBenefit]) -> list[float]:
 
 def _curve(found: NetBenefit) -> dict[str, Any]:
     """Return the lines of a model, and its numbers as text, which the chart does not cut off."""
-    ends = zip(found.low.tolist(), found.high.tolist(), strict=True)
-    intervals = [f"{low:.4f} to {high:.4f}" for low, high in ends]
+    columns = (found.value, found.low, found.high)
+    texts = (
+        [f"{x:z.4f}".replace("-", "\N{MINUS SIGN}") for x in each.tolist()] for each in columns
+    )
     return {
         **{name: six_digits(getattr(found, name)) for name in ("value", "low", "high")},
-        "shown": [[f"{x:.4f}", y] for x, y in zip(found.value.tolist(), intervals, strict=True)],
+        "shown": [[value, f"{low} to {high}"] for value, low, high in zip(*texts, strict=True)],
         "cost": [f"{x:.4f}" for x in found.cost.tolist()],
         "sentences": found.sentences,
     }
