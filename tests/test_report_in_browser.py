@@ -259,7 +259,8 @@ def test_threshold_slider_shows_the_numbers_of_net_benefit(
         page.keyboard.press("ArrowRight")
     page.wait_for_function("views.decision.data('threshold')[0].threshold === 0.2")
     for k, model in enumerate(MODELS):
-        found = sc.net_benefit(nodules["soft_malignant"], nodules[model], [0.2])
+        rel = sc.reliability(nodules["soft_malignant"], nodules[model], bins=sc.Bins.grid())
+        found = sc.net_benefit(rel, [0.2])
         assert page.locator(f"#below-{k}").text_content() == found.sentences[0]
         assert page.locator(f"#benefit-{k}").text_content() == f"{found.value[0]:.4f}"
         assert page.locator(f"#cost-{k}").text_content() == f"{found.cost[0]:.4f}"
@@ -376,11 +377,14 @@ def test_random_names_run_no_script(
         label = f"label {some[-1]}"
         sc.write_report(path, p**2, dict.fromkeys(some, p), by=by, title=some[0], label=label)
         opened = Opened(browser, path)
-        shown = opened.page.locator(".card h2 .name").all_text_contents()
-        assert shown == [
+        escaped = [
             "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
             for name in some
         ]
+        assert opened.page.locator("#models .name").all_text_contents() == escaped
+        titles = "all => all.map(e => e.title || e.textContent)"
+        in_cards = opened.page.eval_on_selector_all(".card h2 :is(.clipped, .name)", titles)
+        assert in_cards == escaped
         with opened.page.expect_download() as waiting:
             opened.page.locator("#save-json").click()
         saved = json.loads(waiting.value.path().read_text(encoding="utf-8"))
