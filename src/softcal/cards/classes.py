@@ -186,10 +186,11 @@ _WORST_CLASSES = 5
 _FEW_CLASSES = 12
 _HOW_TO_READ = (
     "Top-label compares the predicted class's probability with its share of the label. That share, "
-    "on average, is the accuracy. Classwise averages the SMECE of each class. DistCE, EntCE, "
-    "Brier, and KL compare single items, so they include vote noise. RankCS is the share of items "
-    "with classes in the right order. Higher accuracy and RankCS are better; for all other "
-    "scores, lower is better."
+    "on average, is the accuracy. Classwise averages the SMECE of each class. DistCE (total "
+    "variation distance), EntCE (difference of entropies; signed above 0: less certain than the "
+    "labels), Brier, and KL compare single items, so they include vote noise. RankCS is the share "
+    "of items with classes in the right order. Higher accuracy and RankCS are better; for all "
+    "other scores, lower is better."
 )
 
 
@@ -224,8 +225,13 @@ class ClassScoreCard(OfTables):
         yield from self._worst_classes()
         for model in self.models:
             yield from segment_grids(model, self.n, SEGMENT)
+        yield Said(self.how_to_read, "quiet")
+
+    @property
+    def how_to_read(self) -> str:
+        """What the scores mean."""
         above = any(is_above(model.top_label_smece, model.high) for model in self.models)
-        yield Said(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}", "quiet")
+        return f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}"
 
     def side_by_side(self) -> Iterator[Part]:
         """Yield the scores, a few models per table, so that no number is cut in 80 columns."""

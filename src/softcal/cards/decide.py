@@ -317,9 +317,8 @@ class Decisions:
         return curves, self._differences(tables, basis, curves)
 
     def _basis(self, tables: TableSet, *, paired: bool) -> Basis:
-        of_rows = self.bins is not None
-        refuse_other_tables(tables, self.at, of_rows=of_rows and self._sample.complete)
-        return basis(tables, self._sample if of_rows and paired else None)
+        refuse_other_tables(tables, self.at)
+        return basis(tables, self._sample if self.bins is not None and paired else None)
 
     def _benefits(self, source: Basis, thresholds: FloatArray) -> dict[str, NetBenefit]:
         return {
@@ -371,20 +370,12 @@ def _without_limits(found: Mapping[str, NetBenefit], level: float) -> list[NetBe
     ]
 
 
-def refuse_other_tables(tables: TableSet, at: FloatArray, *, of_rows: bool = False) -> None:
-    """Raise if saved tables do not have net benefit with its interval at these thresholds."""
+def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
+    """Raise if tables do not have net benefit at these thresholds."""
     if tables.targets != (LABEL,):
         message = (
             "net benefit needs one label and one prediction per row: these tables have many "
             "classes, or labels that are intervals. Scan one column of each."
-        )
-        raise InputError(message)
-    if tables.about.group is not None:
-        if of_rows:
-            return
-        message = (
-            f"with groups ({tables.about.group}), the interval of net benefit needs the rows, at "
-            "most 1,000,000 of them. If rows are independent, leave --group out."
         )
         raise InputError(message)
     edges = tables.grid.edges
@@ -410,6 +401,6 @@ def _summarized(data: dict[str, Any], level: float) -> CalibrationSummary | str:
 
 
 _NO_LIMITS = (
-    "saved tables do not store the rows on which two models decide differently, so the difference "
-    "has no interval. Pass the rows."
+    "tables do not store the rows on which two models decide differently, so the difference has no "
+    "interval. Pass the rows; if they are in groups, at most 1,000,000 of them."
 )

@@ -7,21 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 from softcal import __version__
 from softcal._display import counted, printable
+from softcal.calibrators.base import Data
+from softcal.calibrators.maps import MAPS
 from softcal.cards.card import Card, Column, Grid, OfTables, Said, provenance
 from softcal.cards.scores import SmeceOf, smece_of
+from softcal.table.reliability import reliability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from softcal.bins import Bins
     from softcal.calibrators.base import CalibrationMap
     from softcal.calibrators.preview import RepairPreview
     from softcal.cards.card import Part
+    from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
 _HOW_TO_READ = (
     "All scores are on held-out rows: each row is mapped by a calibrator fitted on the other "
     "folds. The Brier score decides: it stays finite where a method predicts exactly 0 or 1."
 )
+
+
+def with_beta_map(fine: Reliability, bins: Bins) -> Reliability:
+    """Return the table after a beta map that is fitted to it, without a valid variance.
+
+    A bin stands for its rows with its mean prediction. The map has three parameters only, because
+    the same rows fit it and evaluate it.
+    """
+    filled = fine.count > 0
+    p, y, weight = fine.mean_prob[filled], fine.mean_label[filled], fine.sums.weight[filled]
+    q = MAPS["beta"].fit(Data(p, y, weight)).apply(p)
+    return reliability(y, q, bins=bins, sample_weight=weight)
 
 
 @dataclass(frozen=True, kw_only=True)

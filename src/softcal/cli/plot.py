@@ -160,30 +160,20 @@ def _decision(
     from softcal.cards.decide import refuse_other_tables
     from softcal.decision import checked_thresholds, net_benefit
     from softcal.plot import draw_decision, lines_of, parts_of
-    from softcal.scanning.sample import Sample, basis
 
     by = how.by[0] if how.by else None
-    if by and how.group:
-        message = (
-            "decision curves of segments do not account for groups: leave --by or --group out."
-        )
-        raise InputError(message)
     at = checked_thresholds(marked) if marked else np.array([])
     # As in `softcal decide`: rows may have any threshold, saved tables those of their grid.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
-    sample = Sample()
-    look = sample.add if how.group and bins else None  # groups need the rows
-    tables = load_tables(data, how, bins=bins, look=look)
-    refuse_other_tables(tables, at, of_rows=look is not None and sample.complete)
+    tables = load_tables(data, how, bins=bins)
+    refuse_other_tables(tables, at)
     fine = tables.coarsen(tables.grid)
     edges = tables.grid.edges[:-1]
     reached = [fine[model].count[::-1].cumsum()[::-1] >= 0.01 * tables.n for model in fine]
     highest = max(float(edges[np.any(reached, axis=0)].max()), 1.5 * float(at.max(initial=0)), 0.1)
     drawn = edges[edges <= min(highest, 0.99)]
-    lines = {name: {"y_true": rel} for name, rel in lines_of(parts_of(fine, by)).items()}
-    models = basis(tables, sample).models if look else lines
     curves = {
-        name: net_benefit(**of_model, thresholds=drawn, level=level)
-        for name, of_model in models.items()
+        name: net_benefit(rel, drawn, level=level)
+        for name, rel in lines_of(parts_of(fine, by)).items()
     }
     return draw_decision(curves, marked=marked, **looks)

@@ -76,5 +76,12 @@ def _about(tables: TableSet, data: list[str], *, renamed: bool) -> About:
 
 
 def _title(models: list[str] | tuple[str, ...]) -> str:
+    """Return a title with the names of the models, or their number if it would be long."""
     *others, last = models
-    return f"Calibration of {', '.join(others)} and {last}" if others else f"Calibration of {last}"
+    named = f"{', '.join(others)} and {last}" if others else last
+    if others and len(named) > _LONGEST:
+        named = f"{len(models)} models"
+    return f"Calibration of {named}"
+
+
+_LONGEST = 60

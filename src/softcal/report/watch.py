@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from softcal._display import percent
 from softcal._validation.days import Every, day_of
+from softcal.cards.verdict import signed
 from softcal.plot import draw_watch
 from softcal.report.template import refuse_other_suffix, write_html
-from softcal.report.verdict import signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
