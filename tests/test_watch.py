@@ -460,7 +460,7 @@ def test_states_print_in_words(rng: np.random.Generator) -> None:
     assert "Alarm on" in str(state)
     assert "predictions are too high" in " ".join(str(state).split())
     assert "StreamState(predictions, n=6000" in repr(state.worst)
-    assert "6,000 rows, SMECE" in str(state.worst)
+    assert "6,000 rows, ECE" in str(state.worst)
     assert "alarm=True" in repr(state)
     assert repr(watch) == "Watch(tolerance=0.02, level=0.95, updates=12)"
 
