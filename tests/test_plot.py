@@ -19,20 +19,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import softcal as sc
 from softcal.datasets import lidc_malignancy
-from softcal.plot import (
-    MARKS,
-    Size,
-    draw_bins,
-    draw_decision,
-    draw_frame,
-    draw_gaps,
-    draw_reliability,
-    draw_watch,
-    lines_of,
-    log_odds_bins,
-    parts_of,
-    style_of,
-)
+from softcal.plot import draw_bins, draw_decision, draw_gaps, draw_reliability, draw_watch
+from softcal.plot.diagram import draw_frame, log_odds_bins
+from softcal.plot.figures import lines_of, parts_of
+from softcal.plot.sheet import MARKS, Size, style_of
 from softcal.report.charts import charts
 
 if TYPE_CHECKING:

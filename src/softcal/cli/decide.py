@@ -67,7 +67,7 @@ def decide(
     refuse_bad_level(level)
     at = np.unique(checked_thresholds(given(threshold, "pass a threshold: --threshold T.")))
     if plot is not None:
-        from softcal.plot import refuse_format
+        from softcal.plot.sheet import refuse_format
 
         refuse_format(plot)
     # The grid of saved tables, cut at the thresholds as well.
@@ -99,7 +99,8 @@ def decide(
     else:
         differences = _of_groups(source.models, pairs.at, level)
     if plot is not None:
-        from softcal.plot import draw_decision, save_figure
+        from softcal.plot import draw_decision
+        from softcal.plot.sheet import save_figure
 
         curves = benefits(_drawn(tables.grid.edges, at))
         between = _without_limits(curves, level) if bins is None else differences

@@ -28,7 +28,7 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from softcal.plot import Size
+    from softcal.plot.sheet import Size
     from softcal.table.tableset import TableSet
 
 
@@ -114,7 +114,8 @@ def plot(
     Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
     from softcal._validation.rules import refuse_bad_level
-    from softcal.plot import draw_bins, draw_gaps, draw_reliability, refuse_format, save_figure
+    from softcal.plot import draw_bins, draw_gaps, draw_reliability
+    from softcal.plot.sheet import refuse_format, save_figure
 
     refuse_bad_level(level)
     output = given(output, "pass the file to write: -o figure.pdf, or .svg or .png.")
@@ -193,7 +194,8 @@ def _decision(
 
     from softcal.bins import Bins
     from softcal.decision import checked_thresholds, net_benefit
-    from softcal.plot import draw_decision, lines_of, parts_of
+    from softcal.plot import draw_decision
+    from softcal.plot.figures import lines_of, parts_of
     from softcal.scanning.sample import Sample, basis
 
     by = how.by[0] if how.by else None

@@ -85,7 +85,7 @@ def watch(
     from softcal.inference.sequential import Watch
 
     if plot is not None:
-        from softcal.plot import refuse_format
+        from softcal.plot.sheet import refuse_format
 
         refuse_format(plot)
     watching = Watch(tolerance=tolerance, level=level, by=how.by or (), max_weight=max_weight)
@@ -96,7 +96,8 @@ def watch(
             states.append(watching.update(tables, date=date))
             move(1)
     if plot is not None:
-        from softcal.plot import draw_watch, save_figure
+        from softcal.plot import draw_watch
+        from softcal.plot.sheet import save_figure
 
         save_figure(draw_watch(states, tolerance=tolerance, level=level), plot)
     if output is not None:

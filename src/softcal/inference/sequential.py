@@ -427,8 +427,8 @@ class StreamState(_display.Printed):
         """Return this state with the SMECE of all rows after an earlier state as `smece_new`."""
         if earlier is None or not earlier.n:
             return replace(self, smece_new=self.smece)
-        new = nan if self.n == earlier.n else _smece(self._sums.since(earlier._sums).bins)
-        return replace(self, smece_new=new)
+        sums = self._sums.since(earlier._sums)  # noqa: SLF001  of the same class
+        return replace(self, smece_new=_smece(sums.bins) if self.n > earlier.n else nan)
 
     @property
     def bins(self) -> tuple[int, ...]:
@@ -529,8 +529,8 @@ class WatchState(_display.Printed):
             return "No alarm, and no rows so far."
         if not self.alarm:
             return (
-                f"No alarm. {numbers} {self.error_name} so far {worst.smece:.4f} ({worst.low:.4f} to "
-                f"{worst.high:.4f})."
+                f"No alarm. {numbers} {self.error_name} so far {worst.smece:.4f} "
+                f"({worst.low:.4f} to {worst.high:.4f})."
             )
         return (
             f"Alarm on {self.alarm_date} for {name}. Since {worst.since} its predictions are "

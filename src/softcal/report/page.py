@@ -20,7 +20,8 @@ from softcal.inference.comparison import compare_pairs
 from softcal.inference.gaps import gap_intervals
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
-from softcal.plot import COLORS, bin_choices
+from softcal.plot.figures import bin_choices
+from softcal.plot.sheet import COLORS
 from softcal.report.answers import line_of, next_command, worst_part
 from softcal.report.charts import SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel, part_row, surest
