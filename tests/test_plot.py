@@ -133,7 +133,8 @@ def test_legend_shows_smece_interval_bars_and_band(
 
 def sc_label(rel: sc.Reliability) -> str:
     found = sc.smece_interval(rel)
-    return f"SMECE {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+    error = "ECE" if rel.has_hard_labels else "SMECE"
+    return f"{error} {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
 @pytest.mark.parametrize("name", ["cost $", "$x^2$ and $", "_hidden", "$_{", r"\frac{", "l\nm"])
@@ -226,7 +227,7 @@ def test_custom_style_applies_to_all_parts(rel: sc.Reliability, axes: Axes) -> N
     assert tuple(shown.band_.get_facecolor()[0][:3]) == red  # type: ignore[index]
     assert mpl.colors.to_rgb(shown.histogram_.get_edgecolor()) == red
     with pytest.raises(AttributeError, match="colour"):
-        rel.plot(axes, colour="red")  # type: ignore[call-arg]
+        rel.plot(axes, colour="red")
 
 
 def test_legend_is_above_the_axes_if_there_is_room(rel: sc.Reliability) -> None:
@@ -489,8 +490,8 @@ def test_each_threshold_of_ordered_classes_has_a_panel(rng: np.random.Generator)
     for (name, rel), ax in zip(tables.cumulative("m").items(), figure.axes, strict=True):
         legend = ax.get_legend()
         assert legend is not None
-        assert legend.get_title().get_text() == f"class {name}: SMECE"
-        assert texts(legend) == [sc_label(rel).removeprefix("SMECE ")]
+        assert legend.get_title().get_text() == f"class {name}: ECE"
+        assert texts(legend) == [sc_label(rel).removeprefix("ECE ")]
     with pytest.raises(sc.InputError, match="its classes are not ordered"):
         draw_reliability(two_models(rng), ordered=True)
 

@@ -134,8 +134,9 @@ def plan(
             message = "--difference needs --correlation: `softcal compare` prints it for a pilot."
             raise InputError(message)
     card = PlanCard.of(
-        found, a.smece, raters=n_raters, of_pilot=bool(data), rows_dropped=first.dropped
-    )
+        found, a.smece, raters=n_raters, of_pilot=bool(data), hard_labels=first.hard_labels,
+        rows_dropped=first.dropped,
+    )  # fmt: skip
     print_card(card, format_)
 
 
@@ -184,9 +185,10 @@ class _Costs(TypedDict):
 
 
 class _First(NamedTuple):
-    """What is known before a study, and how many rows of a pilot were dropped."""
+    """What is known before a study, and of a pilot, its labels and how many rows were dropped."""
 
     assumptions: Assumptions
+    hard_labels: bool = False
     dropped: int | None = None
 
 
@@ -233,7 +235,8 @@ def _piloted(data: list[str], how: Described, stated: _Stated, bins: int | None)
         message = "pass DATA, or --rater-spread, not both."
         raise InputError(message)
     tables = _pilot_tables(data, how, bins)
-    return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.about.rows_dropped)
+    assumed = Assumptions.from_pilot(tables[tables.models[0]])
+    return _First(assumed, tables.has_hard_labels, tables.about.rows_dropped)
 
 
 def _stated(how: Described, stated: _Stated, bins: int | None) -> _First:

@@ -109,7 +109,7 @@ def plot(
     """Draw one figure for a paper or a talk, such as a reliability diagram or decision curves.
 
     The kind `trend` takes saved tables of one day each, or rows with a column of dates (--day), as
-    `softcal watch` does. The kind `bins` draws SMECE for each number of bins.
+    `softcal watch` does. The kind `bins` draws the error for each number of bins.
 
     Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
@@ -130,7 +130,9 @@ def plot(
     looks = _Looks(size=size.value, title=title)
     if kind is Kind.TREND:
         days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
-        figure = _trend(days, how, 0.02 if tolerance is None else tolerance, level, looks)
+        figure = _trend(
+            days, how, 0.02 if tolerance is None else tolerance, level, looks, by_week=every is None
+        )
     elif kind is Kind.DECISION:
         figure = _decision(data, how, threshold or [], level, looks)
     else:
@@ -176,14 +178,15 @@ def _refuse_bounds(tables: TableSet) -> None:
 
 
 def _trend(
-    days: list[tuple[str, TableSet]], how: Described, tolerance: float, level: float, looks: _Looks
-) -> Figure:
+    days: list[tuple[str, TableSet]], how: Described, tolerance: float, level: float,
+    looks: _Looks, *, by_week: bool,
+) -> Figure:  # fmt: skip
     from softcal.inference.sequential import Watch
     from softcal.plot import draw_watch
 
     watching = Watch(tolerance=tolerance, level=level, by=how.by or ())
     states = [watching.update(tables, date=date) for date, tables in days]
-    return draw_watch(states, tolerance=tolerance, level=level, **looks)
+    return draw_watch(states, tolerance=tolerance, level=level, by_week=by_week, **looks)
 
 
 def _decision(

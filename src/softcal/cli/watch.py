@@ -42,7 +42,8 @@ MaybeEvery = Annotated[
     Every | None,
     typer.Option(
         hidden=True,
-        help="Group dates by day, week (from Monday), or month. Default: day; each file if saved.",
+        help="Group dates by day, week (from Monday), or month. Default: day; each file if saved. "
+        "Days with few rows are shown by week.",
         metavar="|".join(Every),
     ),
 ]
@@ -99,12 +100,16 @@ def watch(
         from softcal.plot import draw_watch
         from softcal.plot.sheet import save_figure
 
-        save_figure(draw_watch(states, tolerance=tolerance, level=level), plot)
+        save_figure(
+            draw_watch(states, tolerance=tolerance, level=level, by_week=every is None), plot
+        )
     if output is not None:
         from softcal.report.watch import write_watch_page
 
-        write_watch_page(output, states, tolerance=tolerance, level=level, notes=notes())
-    print_card(WatchCard.of(states, tolerance, level, every or Every.DAY), format_)
+        write_watch_page(
+            output, states, tolerance=tolerance, level=level, notes=notes(), by_week=every is None
+        )
+    print_card(WatchCard.of(states, tolerance, level, every), format_)
     raise typer.Exit(int(states[-1].alarm))
 
 

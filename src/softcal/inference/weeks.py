@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 FEW_ROWS = 30
 """Updates with fewer rows on average are shown by week: their own errors are mostly noise."""
 
+BY_WEEK = f"Days have fewer than {FEW_ROWS} rows on average, so weeks are shown."
+
 _FEWEST_WEEKS = 3  # of fewer weeks, each update is shown
 
 
@@ -64,8 +66,6 @@ def weeks_of(states: Sequence[WatchState]) -> list[WatchState]:
         ]
         worst = streams[last.streams.index(last.worst)]
         rows = sum(day.n for day in days)
-        out.append(
-            replace(last, date=monday.label(), n=rows, streams=tuple(streams), worst=worst)
-        )
+        out.append(replace(last, date=monday.label(), n=rows, streams=tuple(streams), worst=worst))
         earlier = dict(zip(names, last.streams, strict=True))
     return out

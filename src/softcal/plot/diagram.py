@@ -251,12 +251,13 @@ class ReliabilityDisplay:
         # only in the legend, because its markers have one size.
         through = np.where(count > 1, label, np.nan)
         (line,) = self.ax_.plot(self.rel.mean_prob, through, markevery=[], **looks | style)
+        alpha: Any = (line.get_alpha() or 1) * np.where(count > 1, 1.0, FAINT)
         points = self.ax_.scatter(
             self.rel.mean_prob, label,
             np.maximum(_AREA * count / self.rel.n, 5 if self._many else 20),
             marker=line.get_marker(), color=line.get_markerfacecolor(),
             edgecolors=line.get_markeredgecolor(), plotnonfinite=False,
-            alpha=(line.get_alpha() or 1) * np.where(count > 1, 1.0, FAINT),
+            alpha=alpha,
             linewidths=0.3 if self._many else 0.6, zorder=line.get_zorder() + 0.1,
         )  # fmt: skip
         return line, points
@@ -381,7 +382,9 @@ def diagram_axes(
     width = 4.2 if size is None else paper.width
     height = {"page": 4.4, "talk": sheet.WIDE_SCREEN * width}.get(str(size), 1.3 * width)
     figure = new_figure(figsize=(width, height), layout="constrained")
-    sheet.write_title(figure, title, paper.points)
+    if title:
+        text = sheet.wrapped_title(figure, title, paper.points)
+        figure.suptitle(text, x=0.01, ha="left", fontsize=1.1 * paper.points, weight="bold")
     ax = figure.add_subplot(label=_DIAGRAM if narrow else "")
     sheet.set_fonts(ax, paper.points)
     write_sides(ax, "predictions ")

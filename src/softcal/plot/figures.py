@@ -117,12 +117,11 @@ def _drawn(
 
     It is in log odds as asked, else if most predictions are rare.
     """
-    is_set = isinstance(tables, TableSet)
     if logit is None:
-        fine = tables.coarsen(tables.grid) if is_set else tables
+        fine = tables.coarsen(tables.grid) if isinstance(tables, TableSet) else tables
         rare = sum(rel.count[rel.bins.edges[1:] <= RARE].sum() for rel in fine.values())
         logit = bool(rare > 0.5 * sum(rel.n for rel in fine.values()))
-    if logit and is_set and tables.bins.is_uniform:
+    if logit and isinstance(tables, TableSet) and tables.bins.is_uniform:
         return logit, tables.coarsen(diagram.log_odds_bins(tables.grid))
     return logit, tables
 
@@ -425,12 +424,11 @@ def draw_decision(
     # Treating all falls without limit, so models decide the height.
     top = max(0.01, *(max(each.value.max(), each.treat_all.max()) for each in curves.values()))
     above.set(ylabel="net benefit", ylim=(-0.25 * top, 1.12 * top))
-    sheet.legend_above(above)
     below.set(ylabel="cost of\nmiscalibration", xlabel="threshold", xlim=(at[0], at[-1]))
     below.set_ylim(bottom=0)
     below.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
     page.figure.align_ylabels()
-    return page.figure
+    return page.finish()
 
 
 def _in_order(found: NetBenefit | NetBenefitDifference, *names: str) -> list[FloatArray]:

@@ -114,18 +114,9 @@ def wrapped(text: str, widest: float) -> str:
     return "\n".join(line for parts in lines for line in parts)
 
 
-def write_title(figure: Figure, title: str | None, points: float) -> None:
-    """Write the title of a figure at its upper left."""
-    if title:
-        figure.suptitle(_title(figure, title, points), x=0.01, ha="left", **_bold(1.1 * points))
-
-
-def _title(figure: Figure, title: str | None, points: float) -> str:
+def wrapped_title(figure: Figure, title: str | None, points: float) -> str:
+    """Return a title in as many lines as it needs."""
     return wrapped(legend_name(title or ""), figure.get_figwidth() * 72 / (0.72 * points))
-
-
-def _bold(points: float) -> dict[str, Any]:
-    return {"fontsize": points, "weight": "bold"}
 
 
 def bare(ax: Axes) -> None:
@@ -149,16 +140,6 @@ def points_of(ax: Axes) -> float:
 def figure_of(ax: Axes) -> Figure:
     """Return the figure that axes are in."""
     return cast("Figure", ax.get_figure(root=True))
-
-
-def write_note(ax: Axes, text: str, at: tuple[float, float], color: Any, **looks: Any) -> None:
-    """Write a small text at a place in units of the axes, a little inside."""
-    x, y = at
-    looks = {"ha": "right" if x > 0.5 else "left", "va": "top" if y > 0.5 else "bottom"} | looks
-    ax.annotate(
-        text, at, (-3 if x > 0.5 else 3, -3 if y > 0.5 else 3), textcoords="offset points",
-        **{"xycoords": "axes fraction", "fontsize": 0.85 * points_of(ax), "color": color} | looks,
-    )  # fmt: skip
 
 
 # Legends
@@ -206,7 +187,7 @@ class Sheet:
     ) -> None:
         from matplotlib.figure import Figure
 
-        self.size, self._title, paper = size, title, paper_of(size)
+        self._title, paper = title, paper_of(size)
         self.points = paper.points
         self.columns = min(2 if size == "column" else 4, 3 if parts in (5, 6) else parts)
         inches = height * paper.width / paper_of(None).width * paper.shape
@@ -215,9 +196,6 @@ class Sheet:
         )
         places = self.figure.subplot_mosaic(**{"mosaic": mosaic(parts, self.columns)} | grid)
         self.panels: list[Axes] = [places[letter] for letter in sorted(places)]
-        self._alone = parts == 1
-        if self._alone:
-            write_title(self.figure, title, self.points)
         for ax in self.panels:
             set_fonts(ax, self.points)
             bare(ax)
@@ -230,7 +208,7 @@ class Sheet:
         points = min(0.8 * self.points, width / 16)
         name = wrapped(legend_name(part), width / (0.62 * points))
         if not labels:
-            ax.set_title(name, loc="left", **_bold(points))
+            ax.set_title(name, loc="left", fontsize=points, weight="bold")
             return
         # An empty title keeps the room above, because the width of a legend would shrink the panel.
         lines = len(labels) + name.count("\n")
@@ -241,21 +219,21 @@ class Sheet:
             title_fontproperties={"size": points, "weight": "bold"},
         ).set_in_layout(False)  # fmt: skip
 
-    def finish(self, x: str, y: str) -> Figure:
-        """Label the axes of all panels together, and draw the legend."""
-        if self._alone:
+    def finish(self, x: str = "", y: str = "") -> Figure:
+        """Label the axes of all panels together if asked, and draw the title and the legend."""
+        if len(self.panels) == 1:
             self.panels[0].set(xlabel=x, ylabel=y)
-            legend_above(self.panels[0])
-            return self.figure
-        self.figure.supxlabel(x, fontsize=self.points)
-        self.figure.supylabel(y, fontsize=self.points)
-        for k, ax in enumerate(self.panels):
-            ax.set(xlabel="", ylabel="")
-            below = k + self.columns >= len(self.panels)
-            ax.tick_params(labelbottom=below, labelleft=k % self.columns == 0)
+        elif x:
+            self.figure.supxlabel(x, fontsize=self.points)
+            self.figure.supylabel(y, fontsize=self.points)
+            for k, ax in enumerate(self.panels):
+                ax.set(xlabel="", ylabel="")
+                below = k + self.columns >= len(self.panels)
+                ax.tick_params(labelbottom=below, labelleft=k % self.columns == 0)
+        title = wrapped_title(self.figure, self._title, self.points)
         self.figure.legend(
             **_fitted(self.panels[0], 0.9 * self.points), loc="outside upper left", frameon=False,
-            borderpad=0, alignment="left", title=_title(self.figure, self._title, self.points),
+            borderpad=0, alignment="left", title=title,
             title_fontproperties={"size": 1.1 * self.points, "weight": "bold"},
         )  # fmt: skip
         return self.figure

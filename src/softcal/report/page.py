@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import RANGE, ends, percent, printable
+from softcal._display import RANGE, ends, error_name, percent, printable
 from softcal._validation.days import day_of
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare_pairs
@@ -193,7 +193,7 @@ def write_page(
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     parts = _parts_off(segments, {"class": classes, "threshold": thresholds})
     models = _models(tables, level, tolerance, parts)
-    error = "ECE" if models[0].hardened is None else "SMECE"
+    error = error_name(hard_labels=tables.has_hard_labels)
     drawn = _drawn(tables, models, segments, level)
     source = basis_of(tables, sample)
     drawn["decision"] = source and decision_panel(source, tables, level)
@@ -269,13 +269,13 @@ def _models(
 ) -> list[_Model]:
     out = []
     on_grid = dict(tables.coarsen(tables.grid))
-    soft = not all(fine.has_hard_labels for fine in on_grid.values())
+    soft = not tables.has_hard_labels
     for i, (name, fine) in enumerate(on_grid.items()):
         hardened = fine.hardened() if soft else None
         found = verdict(
             fine, hardened, tables.bins, level, tolerance=tolerance,
             top_label=tables.targets[0] == TOP, parts=parts[name],
-            measure="SMECE" if soft else "ECE",
+            measure=error_name(hard_labels=not soft),
         )  # fmt: skip
         mark = _MARKS[SHAPES[i % len(SHAPES)]]
         out.append(_Model(name, fine, hardened, found, COLORS[i % len(COLORS)], mark))
