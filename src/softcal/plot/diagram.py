@@ -256,8 +256,7 @@ class ReliabilityDisplay:
             self.rel.mean_prob, label,
             np.maximum(_AREA * count / self.rel.n, 5 if self._many else 20),
             marker=line.get_marker(), color=line.get_markerfacecolor(),
-            edgecolors=line.get_markeredgecolor(), plotnonfinite=False,
-            alpha=alpha,
+            edgecolors=line.get_markeredgecolor(), plotnonfinite=False, alpha=alpha,
             linewidths=0.3 if self._many else 0.6, zorder=line.get_zorder() + 0.1,
         )  # fmt: skip
         return line, points
@@ -308,7 +307,10 @@ class ReliabilityDisplay:
         return "_" if label in self.ax_.get_legend_handles_labels()[1] else label
 
     def _draw_histogram(self, style: dict[str, Any]) -> StepPatch:
-        axes = _histogram_axes(self.ax_) or _strip(self.ax_)
+        axes = _histogram_axes(self.ax_)
+        if axes is None:  # along the bottom of the given axes, behind everything
+            axes = self.ax_.inset_axes((0, 0, 1, 0.16), sharex=self.ax_, zorder=0, label=_HISTOGRAM)
+            axes.set_axis_off()
         first = not axes.patches  # only the first is filled, so that all are visible
         return axes.stairs(
             self.rel.count, self._edges(), fill=True,
@@ -409,18 +411,9 @@ def write_sides(ax: Axes, start: str = "") -> None:
         )  # fmt: skip
 
 
-def _strip(ax: Axes) -> Axes:
-    """Return new axes for the histogram along the bottom of `ax`, behind everything."""
-    strip = ax.inset_axes((0, 0, 1, 0.16), sharex=ax, zorder=0, label=_HISTOGRAM)
-    strip.set_axis_off()
-    return strip
-
-
 def _histogram_axes(ax: Axes) -> Axes | None:
     """Return the axes of the histogram, inside or below `ax`, or None."""
-    shared = ax.get_shared_x_axes()
-    places = [*ax.child_axes, *(axes for axes in ax.figure.axes if shared.joined(ax, axes))]
-    found = (axes for axes in places if axes.get_label() == _HISTOGRAM)
+    found = (axes for axes in ax.child_axes if axes.get_label() == _HISTOGRAM)
     return cast("Axes | None", next(found, None))
 
 

@@ -110,8 +110,7 @@ def lines_of(parts: Mapping[str, Mapping[str, Reliability]]) -> dict[str, Reliab
 
 
 def _drawn(
-    tables: Mapping[str, Reliability],
-    logit: bool | None,  # noqa: FBT001
+    tables: Mapping[str, Reliability], *, logit: bool | None
 ) -> tuple[bool, Mapping[str, Reliability]]:
     """Return whether an axis is in log odds, and the tables on bins for this axis.
 
@@ -162,7 +161,7 @@ def draw_reliability(
     """
     from matplotlib.figure import Figure
 
-    logit, on_axis = _drawn(tables, logit)
+    logit, on_axis = _drawn(tables, logit=logit)
     parts = parts_of(tables, by, ordered=ordered)
     drawn = parts_of(on_axis, by, ordered=ordered)
     error = error_of(tables)
@@ -227,9 +226,10 @@ def draw_gaps(
     >>> draw_gaps({"model": rel}).axes[0].get_ylabel()
     'gap: ← too low · too high →'
     """
-    logit, on_axis = _drawn(tables, logit)
+    logit, on_axis = _drawn(tables, logit=logit)
     parts = parts_of(on_axis, by, ordered=ordered)
-    height = 3.9 if len(parts) == 1 else 1.2 + 2.2 * -(-len(parts) // 4)
+    rows = -(-len(parts) // sheet.columns_of(size, len(parts)))
+    height = 3.9 if len(parts) == 1 else 1.2 + 2.2 * rows
     page = Sheet(size, title, height, len(parts), sharex=True, sharey=True)
     limit = 0.01
     for ax, (part, models) in zip(page.panels, parts.items(), strict=True):

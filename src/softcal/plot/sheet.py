@@ -189,7 +189,7 @@ class Sheet:
 
         self._title, paper = title, paper_of(size)
         self.points = paper.points
-        self.columns = min(2 if size == "column" else 4, 3 if parts in (5, 6) else parts)
+        self.columns = columns_of(size, parts)
         inches = height * paper.width / paper_of(None).width * paper.shape
         self.figure = Figure(
             figsize=(paper.width, inches or WIDE_SCREEN * paper.width), layout="constrained"
@@ -237,6 +237,12 @@ class Sheet:
             title_fontproperties={"size": 1.1 * self.points, "weight": "bold"},
         )  # fmt: skip
         return self.figure
+
+
+def columns_of(size: Size | None, parts: int) -> int:
+    """Return the number of columns of panels; a slide is wide, so it has as many as fit."""
+    alike = 3 if parts in (5, 6) and size != "talk" else parts  # rows of about the same length
+    return min(2 if size == "column" else 4, alike)
 
 
 def mosaic(parts: int, columns: int) -> str:
