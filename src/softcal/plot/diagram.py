@@ -374,8 +374,9 @@ def use_log_odds(ax: Axes, rel: Reliability, *, labels: bool = True) -> None:
 
 
 def diagram_axes(
-    new_figure: Callable[..., Figure], size: Size | None, *, below: bool, title: str | None = None
-) -> Axes:
+    new_figure: Callable[..., Figure], size: Size | None, title: str | None = None, *,
+    below: bool = True,
+) -> Axes:  # fmt: skip
     """Return the axes of a diagram in a new figure, with axes for a histogram below.
 
     The height of a narrow figure follows from its legend (`fit_height`).

@@ -164,34 +164,29 @@ def draw_reliability(
     logit, on_axis = _drawn(tables, logit=logit)
     parts = parts_of(tables, by, ordered=ordered)
     drawn = parts_of(on_axis, by, ordered=ordered)
-    error = error_of(tables)
-
-    def draw(ax: Axes, part: str, *, named: bool) -> None:
-        for name, rel in parts[part].items():
-            shown = diagram.ReliabilityDisplay(
-                drawn[part][name], name=name if named else None, level=level
-            )
+    error, alone = error_of(tables), [*parts] == [""]
+    page = None if alone else Sheet(size, title, 6.4, len(parts))
+    panels = page.panels if page else [diagram.diagram_axes(Figure, size, title)]
+    for ax, (part, models) in zip(panels, parts.items(), strict=True):
+        for name, rel in models.items():
+            named = name if alone else None
+            shown = diagram.ReliabilityDisplay(drawn[part][name], name=named, level=level)
             shown.error = error
             shown.smece = smece_interval(rel, level=level)  # on the bins that were asked for
-            shown.plot(ax, logit=logit, legend=named, histogram=named)
-
-    if [*parts] == [""]:
-        ax = diagram.diagram_axes(Figure, size, below=True, title=title)
-        draw(ax, "", named=True)
-        return sheet.figure_of(ax)
-    page = Sheet(size, title, 6.4, len(parts))
-    for ax, part in zip(page.panels, parts, strict=True):
+            shown.plot(ax, logit=logit, legend=alone, histogram=alone)
+    if page is None:
+        return sheet.figure_of(panels[0])
+    for ax, (part, models) in zip(panels, parts.items(), strict=True):
         ax.grid(visible=False)
         ax.set_anchor("W")
-        draw(ax, part, named=False)
         diagram.write_sides(ax)
         lines = ax.lines[1:]  # without the diagonal
         labels = [str(line.get_label()).removeprefix(f"{error} ") for line in lines]
         page.name(ax, f"{part}: {error}", labels)
-        for line, name in zip(lines, parts[part], strict=True):
+        for line, name in zip(lines, models, strict=True):
             line.set_label(sheet.legend_name(name))  # for the legend of the figure
-    low, high = zip(*(ax.get_xlim() for ax in page.panels), strict=True)
-    for ax in page.panels:
+    low, high = zip(*(ax.get_xlim() for ax in panels), strict=True)
+    for ax in panels:
         ax.set(xlim=(min(low), max(high)), ylim=(min(low), max(high)))
     figure = page.finish("mean prediction", "mean label")
     if size != "talk":  # whose height is fixed

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcal._display import printable
+from softcal._validation.days import NUMBERS
 from softcal.inference.weeks import FEW_ROWS, moment, weeks_of
 from softcal.plot.figures import draw_intervals, gap_scale, mark_outside
 from softcal.plot.sheet import BLUE, FAINT, VERMILLION, Sheet, draw_curve, points_of
@@ -74,11 +75,21 @@ def draw_watch(
     trend.draw_errors(above, "each week" if weeks else "new rows")
     trend.draw_evidence(middle)
     middle.sharex(above)
-    trend.write_dates(middle, 5 if size in (None, "page") else 3)
+    if moment(states[0].date).kind != NUMBERS:
+        _write_dates(middle)
     above.tick_params(labelbottom=False)
     trend.draw_gaps(below)
     page.figure.align_ylabels(page.panels[:2] if size == "talk" else None)
     return page.finish()
+
+
+def _write_dates(ax: Axes) -> None:
+    """Write dates below an axis of days since 1970, which is how matplotlib counts them."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    dates = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_locator(dates)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
 
 
 class _Trend:
@@ -139,17 +150,6 @@ class _Trend:
         ax.plot(self.at, tenths, color="black", linewidth=1.4)
         ax.set(ylabel="evidence\n(log10)", ylim=(min(tenths.min(), -0.5), None))
         ax.set_ylim(top=max(tenths.max(), alarm) * 1.15 + 0.3)
-
-    def write_dates(self, ax: Axes, most: int) -> None:
-        """Write as many dates below the axis as have room."""
-        labels = [printable(str(state.date)) for state in self.states]
-        widest = max(4, *map(len, labels)) / 10  # 10 in a date
-        apart = (self.at[-1] - self.at[0]) / (most - 0.5) * widest
-        ticks = [0]
-        for k, place in enumerate(self.at):
-            if place - self.at[ticks[-1]] > apart:
-                ticks.append(k)
-        ax.set_xticks(self.at[ticks], [labels[k] for k in ticks])
 
     def draw_gaps(self, ax: Axes) -> None:
         """Draw the gaps of all rows so far; those beyond the tolerance in color."""
