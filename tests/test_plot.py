@@ -321,8 +321,7 @@ def test_drawn_gaps_are_those_of_the_table(rel: sc.Reliability, size: Size | Non
         assert gap == pytest.approx(rel.gap[filled])
         assert x == pytest.approx((rel.bins.edges[:-1] + 0.1 * shift / 3)[filled])
     figure.draw_without_rendering()
-    legend = ax.get_legend()
-    assert legend is not None
+    (legend,) = figure.legends
     assert not legend.get_window_extent().overlaps(ax.bbox)
 
 
@@ -440,7 +439,7 @@ def test_figure_of_a_watch_names_its_title_and_the_worst_stream() -> None:
     name = states[-1].worst.name
     for title, expected in ((None, name), ("Weekly", f"Weekly: {name}")):
         figure = draw_watch(states, tolerance=0.02, level=0.95, title=title)
-        assert figure.get_suptitle() == expected
+        assert figure.legends[0].get_title().get_text() == expected
 
 
 # Segments, ordered classes, and groups
