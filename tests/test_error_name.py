@@ -117,7 +117,7 @@ def test_pages_call_the_error_by_its_name(
 
 
 def words(figure: Figure) -> str:
-    return "\n".join(each.get_text() for each in figure.findobj(Text))  # type: ignore[attr-defined]
+    return "\n".join(each.get_text() for each in figure.findobj(Text))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -140,11 +140,9 @@ def test_figures_call_the_error_by_its_name(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trend_calls_the_error_by_its_name(data: Path, kind: str) -> None:
     watch = sc.Watch(by="site")
-    rows = pd.read_csv(data / f"{kind}.csv")
-    states = [
-        watch.update(sc.scan(part, y_true="y", y_prob="r", by="site"), date=day)
-        for day, part in rows.groupby("day")
-    ]
+    tables = sc.scan(data / f"{kind}.csv", y_true="y", y_prob="r", by=["day", "site"])
+    days = sorted(tables.by("day").items(), key=lambda each: str(each[0]))
+    states = [watch.update(part, date=day) for day, part in days]
     text = words(plot.draw_watch(states, tolerance=0.02, level=0.95))
     judge(kind, text)
     assert ("ECE" if kind == "hard" else "SMECE") in text

@@ -300,7 +300,7 @@ def test_everything_is_inside_the_figure_and_the_diagram_is_square(
 
 def test_unknown_size_is_refused(rel: sc.Reliability) -> None:
     with pytest.raises(sc.InputError, match="size must be one of column, page, talk: got 'poster'"):
-        rel.plot(size="poster")  # type: ignore[arg-type]
+        rel.plot(size="poster")
 
 
 def test_area_of_markers_is_proportional_to_rows() -> None:

@@ -558,11 +558,14 @@ def test_error_since_the_change_is_that_of_its_rows(rng: np.random.Generator) ->
 
 
 def test_band_since_the_change_holds_although_the_data_choose_the_start() -> None:
-    """Of a calibrated model, 0 is outside on any of 60 days with probability at most 1 - level."""
+    """Of a calibrated model, 0 is outside on any of 60 days with probability at most 1 - level.
+
+    That is 15 of 30 streams here. The band allows for all signs and starts, so it is wider.
+    """
     missed = 0
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         tables = few_rows_each_day(rng, 60, 10, start=99)
         states = watched_days(tables, level=0.5)
         missed += any(state.worst.low_since > 0 for state in states[::3])
-    assert missed <= 30 + 12  # three standard errors
+    assert missed <= 3
