@@ -12,7 +12,8 @@ import pytest
 from command_line import softcal_here
 
 import softcal as sc
-from softcal.plot import draw_bins, draw_gaps, draw_reliability, save_figure
+from softcal.plot import draw_bins, draw_gaps, draw_reliability
+from softcal.plot.sheet import save_figure
 
 ITEMS = str(files("softcal") / "data" / "lidc_malignancy" / "items.csv")
 COLUMNS = ("--label", "soft_malignant", "--pred", "prob_rf_all", "--pred", "prob_lr_geometry")

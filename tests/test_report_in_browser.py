@@ -138,7 +138,7 @@ def test_the_page_explains_a_value_above_its_interval_where_it_happens(
     low, high = map(float, str(opened.interval(0)).split(" to "))
     assert low < high < float(str(opened.smece(0)))
     assert above.is_visible()
-    assert "ECE is above its interval" in str(above.text_content())
+    assert "The error is above its interval" in str(above.text_content())
     assert "SMECE" not in opened.page.locator("body").inner_text()  # labels are 0 or 1
     assert "ECE" in opened.page.locator("#sweep svg text").all_text_contents()
     opened.choose_bins(10)

@@ -21,6 +21,15 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
+def error_name(*, hard_labels: bool) -> str:
+    """Return what the calibration error is called, which depends on the labels of all models.
+
+    >>> error_name(hard_labels=True), error_name(hard_labels=False)
+    ('ECE', 'SMECE')
+    """
+    return "ECE" if hard_labels else "SMECE"
+
+
 ARGUMENTS = {
     "pred_scale": "y_prob=Column(..., scale={})",
     "label_scale": "y_true=Column(..., scale={})",

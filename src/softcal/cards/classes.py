@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import counted, printable
-from softcal.cards.card import Column, Grid, Numbered, OfTables, Said, provenance
+from softcal.cards.card import Column, Grid, Numbered, OfTables, Said, calling, provenance
 from softcal.cards.scores import (
     NAME,
     ROWS,
@@ -171,7 +171,7 @@ _MODEL = (
     Column("log loss", "{shown_log_loss}"),
     Column("KL divergence", "{shown_kl_divergence}"),
 )
-SEGMENT = (
+_SEGMENT = (
     Column("", "{name:name}"),
     ROWS,
     Column("top-label\nSMECE", "{top_label_smece:.4f}"),
@@ -186,7 +186,7 @@ _WORST_CLASSES = 5
 _FEW_CLASSES = 12
 _HOW_TO_READ = (
     "Top-label compares the predicted class's probability with its share of the label. That share, "
-    "on average, is the accuracy. Classwise averages the SMECE of each class. DistCE (total "
+    "on average, is the accuracy. Classwise averages the {} of each class. DistCE (total "
     "variation distance), EntCE (difference of entropies; signed above 0: less certain than the "
     "labels), Brier, and KL compare single items, so they include vote noise. RankCS is the share "
     "of items with classes in the right order. Higher accuracy and RankCS are better; for all "
@@ -224,20 +224,20 @@ class ClassScoreCard(OfTables):
         yield from self.side_by_side()
         yield from self._worst_classes()
         for model in self.models:
-            yield from segment_grids(model, self.n, SEGMENT)
+            yield from segment_grids(model, self.n, calling(self.error, _SEGMENT))
         yield Said(self.how_to_read, "quiet")
 
     @property
     def how_to_read(self) -> str:
         """What the scores mean."""
         above = any(is_above(model.top_label_smece, model.high) for model in self.models)
-        return f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}"
+        return f"{_HOW_TO_READ.format(self.error)}{f' {ABOVE_ITS_INTERVAL}' * above}"
 
     def side_by_side(self) -> Iterator[Part]:
         """Yield the scores, a few models per table, so that no number is cut in 80 columns."""
         for start in range(0, len(self.models), _MODELS_PER_GRID):
             some = self.models[start : start + _MODELS_PER_GRID]
-            yield Grid(_MODEL, some, self.heading(), turned=True)
+            yield Grid(calling(self.error, _MODEL), some, self.heading(), turned=True)
         if self.ordered:
             order = " < ".join(map(printable, self.classes))
             yield Said(
@@ -257,7 +257,7 @@ class ClassScoreCard(OfTables):
         ]
         found.sort(key=lambda each: -max(each.values))
         shown = found if len(found) <= _FEW_CLASSES else found[:_WORST_CLASSES]
-        title = "SMECE by class, worst first"
+        title = f"{self.error} by class, worst first"
         if len(shown) < len(found):
             title += f": {len(shown)} of {len(found):,} (all with --format json)"
         for start in range(0, len(self.models), _MODELS_PER_GRID):

@@ -109,10 +109,10 @@ class RecalibrationCard(OfTables):
 
     def parts(self) -> Iterator[Part]:
         """Yield the methods, which one is chosen, and what it takes."""
-        smece = "SMECE" if self.classes is None else "top-label\nSMECE"
+        error = self.error if self.classes is None else f"top-label\n{self.error}"
         columns = (
             Column("method", "{name}"), Column("Brier", "{brier:.5f}"),
-            Column("log loss", "{shown_log_loss}"), Column(smece, "{smece:.4f}"),
+            Column("log loss", "{shown_log_loss}"), Column(error, "{smece:.4f}"),
             Column("{level:%} interval", "{low:.3f} to {high:.3f}"),
         )  # fmt: skip
         yield Grid(columns, self.held_out, self.heading(self.pred, counted(self.folds, "fold")))

@@ -38,7 +38,8 @@ def decide(
     tables = load_tables(data, how, bins=found.bins, look=found.look)
     card = found.card(tables, source=opt.source_name(data), paired=not how.is_long)
     if plot is not None:
-        from softcal.plot import draw_decision, save_figure
+        from softcal.plot import draw_decision
+        from softcal.plot.sheet import save_figure
 
         curves, differences = found.curves(tables, paired=not how.is_long)
         figure = draw_decision(curves, differences=differences, marked=found.at.tolist())

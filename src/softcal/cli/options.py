@@ -248,7 +248,7 @@ def _checked_level(level: float) -> float:
 
 def _checked_figure(path: Path | None) -> Path | None:
     """Raise if the format of a figure is not known."""
-    from softcal.plot import refuse_format
+    from softcal.plot.sheet import refuse_format
 
     if path is not None:
         refuse_format(path)

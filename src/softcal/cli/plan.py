@@ -104,6 +104,7 @@ def plan(
             )  # fmt: skip
     card = PlanCard.of(
         found, a.smece, raters=n_raters, of_pilot=tables is not None,
+        hard_labels=tables is not None and tables.has_hard_labels,
         rows_dropped=None if tables is None else tables.about.rows_dropped,
     )  # fmt: skip
     opt.print_card(card, format_)

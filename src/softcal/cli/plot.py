@@ -19,7 +19,7 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from softcal.plot import Size
+    from softcal.plot.sheet import Size
     from softcal.table.tableset import TableSet
 
 
@@ -91,7 +91,8 @@ def plot(
 
     Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
-    from softcal.plot import draw_bins, draw_gaps, draw_reliability, refuse_format, save_figure
+    from softcal.plot import draw_bins, draw_gaps, draw_reliability
+    from softcal.plot.sheet import refuse_format, save_figure
 
     output = given(output, "pass the file to write: -o figure.pdf, or .svg or .png.")
     refuse_format(output)
@@ -105,7 +106,9 @@ def plot(
     looks = _Looks(size=size.value, title=title)
     if kind is Kind.TREND:
         days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
-        figure = _trend(days, how, 0.02 if tolerance is None else tolerance, level, looks)
+        figure = _trend(
+            days, how, 0.02 if tolerance is None else tolerance, level, looks, by_week=every is None
+        )
     elif kind is Kind.DECISION:
         figure = _decision(data, how, threshold or [], level, looks)
     else:
@@ -140,14 +143,15 @@ def _refuse_of_another_kind(kind: Kind, options: dict[str, object]) -> None:
 
 
 def _trend(
-    days: list[tuple[str, TableSet]], how: Described, tolerance: float, level: float, looks: _Looks
-) -> Figure:
+    days: list[tuple[str, TableSet]], how: Described, tolerance: float, level: float,
+    looks: _Looks, *, by_week: bool,
+) -> Figure:  # fmt: skip
     from softcal.inference.sequential import Watch
     from softcal.plot import draw_watch
 
     watching = Watch(tolerance=tolerance, level=level, by=how.by or ())
     states = [watching.update(tables, date=date) for date, tables in days]
-    return draw_watch(states, tolerance=tolerance, level=level, **looks)
+    return draw_watch(states, tolerance=tolerance, level=level, by_week=by_week, **looks)
 
 
 def _decision(
@@ -159,7 +163,8 @@ def _decision(
     from softcal.bins import Bins
     from softcal.cards.decide import refuse_other_tables
     from softcal.decision import checked_thresholds, net_benefit
-    from softcal.plot import draw_decision, lines_of, parts_of
+    from softcal.plot import draw_decision
+    from softcal.plot.figures import lines_of, parts_of
 
     by = how.by[0] if how.by else None
     at = checked_thresholds(marked) if marked else np.array([])

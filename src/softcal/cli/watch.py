@@ -39,7 +39,8 @@ DayFormat = Annotated[
 MaybeEvery = Annotated[
     Every | None,
     asks(
-        "Group dates by day, week (from Monday), or month. Default: day; each file if saved.",
+        "Group dates by day, week (from Monday), or month. Default: day; each file if saved. "
+        "Days with few rows are shown by week.",
         "|".join(Every),
         rare=True,
     ),
@@ -84,14 +85,19 @@ def watch(
             states.append(watching.update(tables, date=date))
             move(1)
     if plot is not None:
-        from softcal.plot import draw_watch, save_figure
+        from softcal.plot import draw_watch
+        from softcal.plot.sheet import save_figure
 
-        save_figure(draw_watch(states, tolerance=tolerance, level=level), plot)
+        save_figure(
+            draw_watch(states, tolerance=tolerance, level=level, by_week=every is None), plot
+        )
     if output is not None:
         from softcal.report.watch import write_watch_page
 
-        write_watch_page(output, states, tolerance=tolerance, level=level, notes=notes())
-    print_card(WatchCard.of(states, tolerance, level, every or Every.DAY), format_)
+        write_watch_page(
+            output, states, tolerance=tolerance, level=level, notes=notes(), by_week=every is None
+        )
+    print_card(WatchCard.of(states, tolerance, level, every), format_)
     raise typer.Exit(int(states[-1].alarm))
 
 

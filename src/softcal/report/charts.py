@@ -18,7 +18,7 @@ import altair as alt
 
 from softcal._io import written_whole
 from softcal.exceptions import InputError
-from softcal.plot import COLORS, LINES, MARKS
+from softcal.plot.sheet import COLORS, LINES, MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import RANGE, ends, percent, printable
+from softcal._display import RANGE, ends, error_name, percent, printable
 from softcal._validation.days import day_of
 from softcal.cards.card import chance, plain
 from softcal.cards.classes import ClassScoreCard
@@ -29,7 +29,8 @@ from softcal.exceptions import InputError
 from softcal.inference.comparison import compare_pairs
 from softcal.inference.gaps import gap_intervals
 from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
-from softcal.plot import COLORS, bin_choices
+from softcal.plot.figures import bin_choices
+from softcal.plot.sheet import COLORS
 from softcal.report.answers import line_of, next_command, worst_part
 from softcal.report.charts import SHAPES, charts, vega_script
 from softcal.report.commands import Commands
@@ -145,7 +146,7 @@ def write_page(
     }
     parts = _parts_off(segments, panels)
     models = _models(tables, level, tolerance, parts)
-    error = "ECE" if models[0].hardened is None else "SMECE"
+    error = error_name(hard_labels=tables.has_hard_labels)
     drawn = _drawn(tables, models, segments, level)
     drawn["decision"] = decision_panel(tables, level)
     drawn["classes"] = [
@@ -215,13 +216,13 @@ def _models(
 ) -> list[_Model]:
     out = []
     on_grid = dict(tables.coarsen(tables.grid))
-    soft = not all(fine.has_hard_labels for fine in on_grid.values())
+    soft = not tables.has_hard_labels
     for i, (name, fine) in enumerate(on_grid.items()):
         hardened = fine.hardened() if soft else None
         found = verdict(
             fine, hardened, tables.bins, level, tolerance=tolerance,
             top_label=tables.targets[0] == TOP, parts=parts[name],
-            measure="SMECE" if soft else "ECE",
+            measure=error_name(hard_labels=not soft),
         )  # fmt: skip
         mark = _MARKS[SHAPES[i % len(SHAPES)]]
         out.append(_Model(name, fine, hardened, found, COLORS[i % len(COLORS)], mark))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from softcal._validation.inputs import Coded, FloatArray, Rows
-    from softcal.plot import Drawing, ReliabilityDisplay
+    from softcal.plot import ReliabilityDisplay
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,7 +343,7 @@ class Reliability(_display.Printed):
         name: str | None = None,
         level: float = 0.95,
         simultaneous: bool = False,
-        **drawing: Unpack[Drawing],
+        **drawing: Any,
     ) -> ReliabilityDisplay:
         """Draw the reliability diagram with matplotlib.
 
