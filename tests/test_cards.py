@@ -76,6 +76,8 @@ LINES: dict[str, tuple[tuple[str, ...], int]] = {
     "recalibrate rows.csv --label y --pred <b>p</b> --method platt -o cal.json": (MODELS[:1], 2),
     "apply platt.json rows.csv --pred <b>p</b> -o out.csv": (MODELS[:1], 1),
     "plan --smece 0.05 --label-spread 0.2 --half-width 0.01": ((), 1),
+    "inspect rows.csv": (MODELS, 7),  # 14 columns
+    "paper": ((), 212),
 }  # fmt: skip
 
 
@@ -92,8 +94,8 @@ def printed(
         shown.append(card)
         dumped(card, format_)
 
-    command = request.param.split()[0]
-    monkeypatch.setattr(f"softcal.cli.{command}.print_card", keep)
+    monkeypatch.setattr(options, "print_card", keep)
+    monkeypatch.setattr("softcal.cli.watch.print_card", keep)
     words = [word.replace("~", " ") for word in request.param.split()]
     done = softcal_here(*words, "--format", "json")
     assert done.returncode in (0, 1, 3), done.stderr

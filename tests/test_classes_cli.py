@@ -494,7 +494,7 @@ def test_only_worst_of_many_classes_are_printed(tmp_path: Path, rng: np.random.G
     pq.write_table(pa.table({"y": rng.integers(0, 40, 50), **columns}), tmp_path / "d.parquet")
     arguments = ("score", tmp_path / "d.parquet", "--label", "y", "--pred-columns", "p_*")
     text = softcal(*arguments).stdout
-    assert "SMECE by class, worst first: 5 of 40 (all with --format json)" in text
+    assert "ECE by class, worst first: 5 of 40 (all with --format json)" in text
     assert len(found(*arguments)["models"][0]["smece_by_class"]) == 40
     assert max(map(len, text.splitlines())) <= 80
 

@@ -285,7 +285,7 @@ def test_version_prints_version_and_loops(capsys: pytest.CaptureFixture[str]) ->
 
 def test_help_of_every_command_names_its_options() -> None:
     shown = softcal("score", "--help").stdout
-    for option in ("--label", "--pred", "--bins", "--weight", "--format"):
+    for option in ("--label", "--pred", "--bins", "--by", "--format"):
         assert option in shown
 
 
@@ -397,11 +397,11 @@ def test_a_value_above_its_interval_is_explained_where_it_happens(tmp_path: Path
     classes = ("--label-columns", "ny,y", "--pred-columns", "np,p")
     for options, bins in ((names, "100"), (classes, "200")):
         few, many = (softcal("score", path, *options, "--bins", n) for n in ("10", bins))
-        assert "SMECE is above its interval" not in " ".join(few.stdout.split())
-        assert "SMECE is above its interval" in " ".join(many.stdout.split())
+        assert "The error is above its interval" not in " ".join(few.stdout.split())
+        assert "The error is above its interval" in " ".join(many.stdout.split())
     found = sc.smece_interval(sc.reliability(y, p, bins=100))
     assert found.value > found.high
-    assert found.note.startswith("SMECE is above its interval, because noise increases it")
+    assert found.note.startswith("The error is above its interval, because noise increases it")
 
 
 def test_votes_and_groups_change_only_the_uncertainty() -> None:

@@ -225,7 +225,7 @@ def test_a_saved_table_is_scored_and_not_compared(
     sc.reliability([0.5, 1.0], [0.25, 0.75]).save(path)
     assert card(capsys, "score", path)["models"][0]["pred"] == "model"
     said = refused(capsys, "compare", path)
-    assert "a comparison needs two models: the tables have only 'model'" in said
+    assert "there must be two models or more to compare: got 1." in said
 
 
 # Segments

@@ -8,12 +8,12 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_line import softcal, softcal_here
+from command_line import softcal_here
 
 import softcal as sc
-from softcal._display import ARGUMENTS, keyword
+from softcal._display import ARGUMENTS, keyword, option_of
 from softcal.cli import COMMANDS
-from softcal.cli.describe import Described, as_options, option_of
+from softcal.cli.describe import Described, as_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,10 +133,13 @@ def test_its_files_are_not_overwritten(folder: Path, name: str) -> None:
 # Help
 
 
-def test_help_of_score_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_help_of_every_command_fits_a_screen(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    lines = softcal("score", "--help").stdout.splitlines()
-    assert len(lines) <= 40
+    lines = softcal_here(*command, "--help").stdout.splitlines()
+    assert 10 < len(lines) <= 40
     assert max(map(len, lines)) <= 80
 
 

@@ -335,13 +335,25 @@ def test_saved_tables_name_the_nearest_thresholds(nodules: Path, tmp_path: Path)
     assert " and 1.0" not in last.stderr
 
 
+def test_saved_tables_with_groups_have_the_intervals_of_their_rows(
+    nodules: Path, tmp_path: Path
+) -> None:
+    saved = tmp_path / "n.softcal"
+    preds = ["prob_rf_all", "prob_lr_geometry"]
+    sc.scan(nodules, y_true="soft_malignant", y_prob=preds, groups="patient").save(saved)
+    of_rows = _card(nodules, *NODULES, "--group", "patient", *_thresholds(0.3))
+    found = _card(saved, *_thresholds(0.3))
+    for one, two in zip(found["models"], of_rows["models"], strict=True):
+        for name, size in (("net_benefit", 1e-12), ("low", 5e-4), ("high", 5e-4)):
+            expected = two["thresholds"][0][name]
+            assert one["thresholds"][0][name] == pytest.approx(expected, abs=size)
+        assert list(one["calibration"]) == list(two["calibration"])
+    assert found["differences"][0]["thresholds"][0]["low"] is None
+
+
 def test_tables_without_net_benefit_are_refused(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"y": [0.2, 0.6], "p": [0.2, 0.5], "who": ["a", "b"], "q": [0.8, 0.6]})
+    frame = pd.DataFrame({"y": [0.2, 0.6], "p": [0.2, 0.5], "q": [0.8, 0.6]})
     saved = tmp_path / "saved.softcal"
-    sc.scan(frame, y_true="y", y_prob="p", groups="who").save(saved)
-    done = softcal_here("decide", saved, "--threshold", "0.1")
-    assert done.returncode == 2
-    assert "with groups (who), the interval of net benefit needs the rows" in done.stderr
     sc.scan(frame, y_true=sc.Bounds("y", "q"), y_prob="p").save(saved)
     done = softcal_here("decide", saved, "--threshold", "0.1")
     assert done.returncode == 2

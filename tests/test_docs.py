@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
@@ -10,14 +9,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from rich.console import Console
-
 import softcal as sc
 from own_names import apart, described, hyphenated, parameters_of
 from pictures import PICTURES
 from softcal import torchmetric
-from softcal.cli.paper import show
-from softcal.paper.reproduction import reproduce
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -32,11 +27,8 @@ WITHOUT_PICTURES = {
 }
 
 
-def test_paper_page_shows_what_the_command_prints() -> None:
-    console = Console(width=80, file=io.StringIO(), highlight=False)
-    show(console, reproduce())
-    assert isinstance(console.file, io.StringIO)
-    printed = [line.rstrip() for line in console.file.getvalue().splitlines()]
+def test_paper_page_shows_what_the_command_prints(tmp_path: Path) -> None:
+    printed = _printed("paper", tmp_path)
     start = printed.index("Experiment 1: k = 2, n = 5,000")
     tally = printed.index("211 of 212 printed numbers reproduced digit for digit.")
     further = printed.index("Experiment 5: ECE of the perfect model, k = 2")

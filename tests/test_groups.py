@@ -275,6 +275,8 @@ def test_shared_places_are_saved_and_added(many: pd.DataFrame, tmp_path: Path) -
 def test_too_many_bins_with_groups_are_refused() -> None:
     with pytest.raises(sc.InputError, match="with groups there can be at most 2000 bins: got 2003"):
         scanned(made(50, 5), bins=2003, pairs=False)
+    for bins in (7, 49, 600, 601, 1800, 2000):  # also those without a small common multiple with 60
+        assert len(scanned(made(50, 5), bins=bins, pairs=False).grid) <= 2000
 
 
 def test_groups_that_become_too_many_in_a_later_batch_share_places(

@@ -182,7 +182,7 @@ def test_columns_are_described(tmp_path: Path) -> None:
         "day": pd.date_range("2026-03-01", periods=200), "one": 1.0,
     }).to_parquet(path)  # fmt: skip
     card = inspected(path)
-    assert card["rows"] == 200
+    assert card["n"] == 200
     found = {each["name"]: each for each in card["columns"]}
     assert found["p"]["kind"] == "number"
     assert found["p"]["missing"] == 1
@@ -273,7 +273,7 @@ def test_nothing_is_suggested_without_a_label_or_predictions(tmp_path: Path) -> 
 def test_empty_table_is_described(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("y,p\n", encoding="utf-8")
-    assert inspected(path)["rows"] == 0
+    assert inspected(path)["n"] == 0
     assert softcal_here("inspect", path).returncode == 0
 
 

@@ -461,7 +461,7 @@ def test_plan_command_equals_the_library(pilot: Path, capsys: pytest.CaptureFixt
     assert card == {
         "items": found.items, "votes": found.votes, "cost": found.cost,
         "half_width": found.half_width, "level": 0.95, "assumed_smece": a.smece, "of_pilot": True,
-        "notes": [],
+        "hard_labels": False, "notes": [],
     }  # fmt: skip
 
 

@@ -19,20 +19,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import softcal as sc
 from softcal.datasets import lidc_malignancy
-from softcal.plot import (
-    MARKS,
-    Size,
-    draw_bins,
-    draw_decision,
-    draw_frame,
-    draw_gaps,
-    draw_reliability,
-    draw_watch,
-    lines_of,
-    log_odds_bins,
-    parts_of,
-    style_of,
-)
+from softcal.plot import draw_bins, draw_decision, draw_gaps, draw_reliability, draw_watch
+from softcal.plot.diagram import draw_frame, log_odds_bins
+from softcal.plot.figures import lines_of, parts_of
+from softcal.plot.sheet import MARKS, Size, style_of
 from softcal.report.charts import charts
 
 if TYPE_CHECKING:
@@ -143,7 +133,8 @@ def test_legend_shows_smece_interval_bars_and_band(
 
 def sc_label(rel: sc.Reliability) -> str:
     found = sc.smece_interval(rel)
-    return f"SMECE {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+    error = "ECE" if rel.has_hard_labels else "SMECE"
+    return f"{error} {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
 @pytest.mark.parametrize("name", ["cost $", "$x^2$ and $", "_hidden", "$_{", r"\frac{", "l\nm"])
@@ -236,7 +227,7 @@ def test_custom_style_applies_to_all_parts(rel: sc.Reliability, axes: Axes) -> N
     assert tuple(shown.band_.get_facecolor()[0][:3]) == red  # type: ignore[index]
     assert mpl.colors.to_rgb(shown.histogram_.get_edgecolor()) == red
     with pytest.raises(AttributeError, match="colour"):
-        rel.plot(axes, colour="red")  # type: ignore[call-arg]
+        rel.plot(axes, colour="red")
 
 
 def test_legend_is_above_the_axes_if_there_is_room(rel: sc.Reliability) -> None:
@@ -309,7 +300,7 @@ def test_everything_is_inside_the_figure_and_the_diagram_is_square(
 
 def test_unknown_size_is_refused(rel: sc.Reliability) -> None:
     with pytest.raises(sc.InputError, match="size must be one of column, page, talk: got 'poster'"):
-        rel.plot(size="poster")  # type: ignore[arg-type]
+        rel.plot(size="poster")
 
 
 def test_area_of_markers_is_proportional_to_rows() -> None:
@@ -330,8 +321,7 @@ def test_drawn_gaps_are_those_of_the_table(rel: sc.Reliability, size: Size | Non
         assert gap == pytest.approx(rel.gap[filled])
         assert x == pytest.approx((rel.bins.edges[:-1] + 0.1 * shift / 3)[filled])
     figure.draw_without_rendering()
-    legend = ax.get_legend()
-    assert legend is not None
+    (legend,) = figure.legends
     assert not legend.get_window_extent().overlaps(ax.bbox)
 
 
@@ -449,7 +439,7 @@ def test_figure_of_a_watch_names_its_title_and_the_worst_stream() -> None:
     name = states[-1].worst.name
     for title, expected in ((None, name), ("Weekly", f"Weekly: {name}")):
         figure = draw_watch(states, tolerance=0.02, level=0.95, title=title)
-        assert figure.get_suptitle() == expected
+        assert figure.legends[0].get_title().get_text() == expected
 
 
 # Segments, ordered classes, and groups
@@ -499,8 +489,8 @@ def test_each_threshold_of_ordered_classes_has_a_panel(rng: np.random.Generator)
     for (name, rel), ax in zip(tables.cumulative("m").items(), figure.axes, strict=True):
         legend = ax.get_legend()
         assert legend is not None
-        assert legend.get_title().get_text() == f"class {name}: SMECE"
-        assert texts(legend) == [sc_label(rel).removeprefix("SMECE ")]
+        assert legend.get_title().get_text() == f"class {name}: ECE"
+        assert texts(legend) == [sc_label(rel).removeprefix("ECE ")]
     with pytest.raises(sc.InputError, match="its classes are not ordered"):
         draw_reliability(two_models(rng), ordered=True)
 

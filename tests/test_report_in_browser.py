@@ -138,7 +138,7 @@ def test_the_page_explains_a_value_above_its_interval_where_it_happens(
     low, high = map(float, str(opened.interval(0)).split(" to "))
     assert low < high < float(str(opened.smece(0)))
     assert above.is_visible()
-    assert "ECE is above its interval" in str(above.text_content())
+    assert "The error is above its interval" in str(above.text_content())
     assert "SMECE" not in opened.page.locator("body").inner_text()  # labels are 0 or 1
     assert "ECE" in opened.page.locator("#sweep svg text").all_text_contents()
     opened.choose_bins(10)
@@ -259,7 +259,8 @@ def test_threshold_slider_shows_the_numbers_of_net_benefit(
         page.keyboard.press("ArrowRight")
     page.wait_for_function("views.decision.data('threshold')[0].threshold === 0.2")
     for k, model in enumerate(MODELS):
-        found = sc.net_benefit(nodules["soft_malignant"], nodules[model], [0.2])
+        rel = sc.reliability(nodules["soft_malignant"], nodules[model], bins=sc.Bins.grid())
+        found = sc.net_benefit(rel, [0.2])
         assert page.locator(f"#below-{k}").text_content() == found.sentences[0]
         assert page.locator(f"#benefit-{k}").text_content() == f"{found.value[0]:.4f}"
         assert page.locator(f"#cost-{k}").text_content() == f"{found.cost[0]:.4f}"
@@ -376,11 +377,14 @@ def test_random_names_run_no_script(
         label = f"label {some[-1]}"
         sc.write_report(path, p**2, dict.fromkeys(some, p), by=by, title=some[0], label=label)
         opened = Opened(browser, path)
-        shown = opened.page.locator(".card h2 .name").all_text_contents()
-        assert shown == [
+        escaped = [
             "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
             for name in some
         ]
+        assert opened.page.locator("#models .name").all_text_contents() == escaped
+        titles = "all => all.map(e => e.title || e.textContent)"
+        in_cards = opened.page.eval_on_selector_all(".card h2 :is(.clipped, .name)", titles)
+        assert in_cards == escaped
         with opened.page.expect_download() as waiting:
             opened.page.locator("#save-json").click()
         saved = json.loads(waiting.value.path().read_text(encoding="utf-8"))
@@ -469,6 +473,32 @@ def test_long_word_does_not_widen_the_page(browser: Browser, tmp_path: Path) -> 
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     wide = "all => all.filter(e => e.scrollWidth > e.clientWidth).length"
     assert page.eval_on_selector_all(".scroll", wide) == 0
+
+
+@pytest.mark.parametrize("models", [4, 8])
+def test_answers_of_all_models_are_on_the_first_screen(
+    browser: Browser, models: int, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    names = [f"model_{k}_" + "a_name_of_sixty_characters_" * 2 + f"__{k}" for k in range(models)]
+    assert {len(name) for name in names} == {65}
+    p = rng.uniform(0.02, 0.98, 900)
+    y = rng.binomial(4, np.clip(p + 0.1, 0, 1)) / 4
+    sc.write_report(tmp_path / "report.html", y, dict.fromkeys(names, p))
+    page = Opened(browser, tmp_path / "report.html", viewport={"width": 1280, "height": 800}).page
+    for k, name in enumerate(names):
+        card = page.locator(".card").nth(k)
+        assert card.locator(f'h2 [title="{name}"]').inner_text() == f"{name[:20]}…{name[-11:]}"
+        for part in ("h2 .verdict", ".numbers"):
+            box = card.locator(part).bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] < 800
+        assert card.locator("code").is_visible() is False
+        card.locator("summary").first.click()
+        assert card.locator("code").first.is_visible()
+        assert "Next" in card.inner_text()
+        card.locator("summary").first.click()
+    phone = Opened(browser, tmp_path / "report.html", viewport={"width": 390, "height": 844}).page
+    assert phone.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_print_shows_folded_content_and_no_controls(

@@ -49,6 +49,7 @@ VALUES = {
     "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
     "--every": ("day", "week"),
+    "--plot": ("one.svg", "two.svg"),
     **dict.fromkeys(("--bins", "--folds", "--votes-per-item", "--n-raters"), ("5", "6")),
     **dict.fromkeys(("--depth", "--min-rows", "--draws", "--seed"), ("5", "6")),
 }

@@ -14,7 +14,7 @@ from rich.console import Console
 import softcal as sc
 from softcal.cli import sketch
 from softcal.datasets import lidc_malignancy
-from softcal.plot import COLORS, MARKS
+from softcal.plot.sheet import COLORS, MARKS
 
 
 def shown(models: dict[str, sc.Reliability], encoding: str = "utf-8", width: int = 80) -> list[str]:

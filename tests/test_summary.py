@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -155,8 +156,28 @@ def test_calibration_summary_without_solution_is_refused() -> None:
         sc.calibration_summary(sc.reliability([1], [0.5]), [0.5])
     with pytest.raises(TypeError, match="takes labels and predictions"):
         sc.calibration_summary([0.5, 1.0])
-    with pytest.raises(sc.InputError, match="calibration_summary of a table with groups"):
-        sc.calibration_summary(sc.reliability([1, 0], [0.5, 0.4], groups=[1, 2]))
+    of_groups = sc.reliability([1, 0], [0.5, 0.4], groups=[1, 2])
+    with pytest.raises(sc.InputError, match=r"softcal 0\.2, which saved the table, did not store"):
+        sc.calibration_summary(replace(of_groups, groups=of_groups.clusters))
+
+
+@pytest.mark.parametrize("kind", ["outcomes", "shares", "weights", "rare"])
+def test_table_with_groups_has_the_summary_of_its_rows(kind: str, rng: np.random.Generator) -> None:
+    """On bins of one prediction each, all but what depends on squares of labels within a group."""
+    at, group = rng.beta(1, 1, 40).clip(0.01, 0.99), rng.integers(0, 60, 3000)
+    x = np.log(at / (1 - at)) - 4 * (kind == "rare")
+    x = x[rng.integers(0, 40, 3000)]
+    p, chance = expit(x), expit(0.7 * x + rng.normal(0, 0.5, 60)[group])
+    y = rng.beta(3 * chance, 3 * (1 - chance)) if kind == "shares" else rng.binomial(1, chance)
+    w = rng.integers(1, 4, 60)[group] if kind == "weights" else None
+    rel = sc.reliability(y, p, groups=group, sample_weight=w, bins=np.unique([0, *p, 1]))
+    found = sc.calibration_summary(rel).estimates
+    exact = sc.calibration_summary(y, p, groups=group, sample_weight=w).estimates
+    assert "slope" in found
+    for name, expected in exact.items():
+        limits = name not in ("brier", "miscalibration", "discrimination", "uncertainty")
+        size = 3 if limits or kind == "outcomes" else 1
+        np.testing.assert_allclose(found[name][:size], expected[:size], rtol=2e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize(

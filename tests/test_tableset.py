@@ -439,7 +439,7 @@ def test_pairs_and_groups_are_stored_on_fewer_bins(rows: pd.DataFrame) -> None:
         sc.BinMismatchError, match=r"cannot compare models on 25 bins .* on 60 bins"
     ):
         tables.coarsen(25).pair("a", "b")
-    assert len(scanned(rows, groups="patient").grid) == 60
+    assert len(scanned(rows, groups="patient").grid) == 120
     with pytest.raises(sc.BinMismatchError, match="different grids: left has 60 bins"):
         tables + scanned(rows, bins=25)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 from softcal.inference import sequential
 from softcal.inference.sequential import Watch, largest_sum
+from softcal.inference.weeks import weeks_of
 from softcal.plot import draw_watch
 
 
@@ -391,7 +392,8 @@ def test_time_axis_of_a_figure_is_linear_in_time() -> None:
         watch = Watch()
         states = [watch.update(rel, date=date) for date in dates]
         above = draw_watch(states, tolerance=0.02, level=0.95).axes[0]
-        assert np.diff(above.lines[0].get_xdata()) == pytest.approx(gaps)
+        (line,) = (each for each in above.lines if str(each.get_label()).startswith("so far"))
+        assert np.diff(np.asarray(line.get_xdata())) == pytest.approx(gaps)
 
 
 @pytest.mark.parametrize("dates", [("2026-01", "2026-02", "2026-03"), ("1", "3", "9"), (None,) * 3])
@@ -462,7 +464,7 @@ def test_states_print_in_words(rng: np.random.Generator) -> None:
     assert "Alarm on" in str(state)
     assert "predictions are too high" in " ".join(str(state).split())
     assert "StreamState(predictions, n=6000" in repr(state.worst)
-    assert "6,000 rows, SMECE" in str(state.worst)
+    assert "6,000 rows, ECE" in str(state.worst)
     assert "alarm=True" in repr(state)
     assert repr(watch) == "Watch(tolerance=0.02, level=0.95, updates=12)"
 
@@ -526,3 +528,90 @@ def test_evidence_of_copies_in_groups_is_that_of_the_groups(
         assert (mine.worst.low, mine.worst.high) == pytest.approx(
             (other.worst.low, other.worst.high)
         )
+
+
+# Weeks, and the error since the change
+
+
+def few_rows_each_day(rng: np.random.Generator, days: int, each: int, start: int) -> list[Any]:
+    """Return a table per day; from a day on, predictions are 0.25 too high."""
+    found = []
+    for day in range(days):
+        p = rng.uniform(0.3, 0.9, each)
+        found.append(sc.reliability(rng.binomial(1, p - 0.25 * (day >= start)), p))
+    return found
+
+
+def watched_days(tables: list[Any], **options: Any) -> list[Any]:
+    watch, first = Watch(**options), dt.date(2026, 1, 1)  # a Thursday
+    return [watch.update(rel, date=first + dt.timedelta(k)) for k, rel in enumerate(tables)]
+
+
+def test_weeks_have_the_error_of_their_own_rows(rng: np.random.Generator) -> None:
+    tables = few_rows_each_day(rng, 60, 12, start=40)
+    states = watched_days(tables)
+    weeks = weeks_of(states)
+    assert [week.date for week in weeks[:3]] == ["2025-12-29", "2026-01-05", "2026-01-12"]
+    merged = [sum(tables[4 + 7 * k : 11 + 7 * k], sc.Reliability.empty()) for k in range(8)]
+    for week, rel in zip(weeks[1:], merged, strict=True):
+        assert week.n == rel.n
+        assert week.worst.smece_new == pytest.approx(rel.smece, rel=1e-12)
+    assert weeks[-1].log_evidence == states[-1].log_evidence
+    assert weeks[-1].sentence == states[-1].sentence
+    assert weeks_of(weeks) == []
+
+
+def test_days_with_many_rows_or_few_weeks_are_not_grouped(rng: np.random.Generator) -> None:
+    assert weeks_of(watched_days(few_rows_each_day(rng, 30, 30, start=99))) == []
+    assert weeks_of(watched_days(few_rows_each_day(rng, 30, 29, start=99)))
+    assert weeks_of(watched_days(few_rows_each_day(rng, 10, 5, start=99))) == []
+    watch = Watch()
+    numbered = [watch.update(rel) for rel in few_rows_each_day(rng, 40, 5, start=99)]
+    assert weeks_of(numbered) == []
+
+
+def test_weeks_of_a_segment_without_rows_have_no_error(rng: np.random.Generator) -> None:
+    watch = Watch(by="country")
+    states = []
+    for day in range(28):
+        country = ["DE"] * 5 + ["FR" if day < 7 else "DE"] * 5
+        p = rng.uniform(size=10)
+        rows = {"y": rng.binomial(1, p), "p": p, "country": country}
+        tables = sc.scan(rows, y_true="y", y_prob="p", by="country")
+        states.append(watch.update(tables, date=dt.date(2026, 1, 5) + dt.timedelta(day)))
+    found = [
+        next(each.smece_new for each in week.streams if each.value == "FR")
+        for week in weeks_of(states)
+    ]
+    assert [np.isnan(each) for each in found] == [False, True, True, True]
+
+
+def test_error_since_the_change_is_that_of_its_rows(rng: np.random.Generator) -> None:
+    tables = few_rows_each_day(rng, 60, 40, start=40)
+    worst = watched_days(tables)[-1].worst
+    began = (dt.date.fromisoformat(str(worst.since)) - dt.date(2026, 1, 1)).days
+    assert abs(began - 40) <= 3
+    rel = sum(tables[began:], sc.Reliability.empty())
+    assert worst.smece_since == pytest.approx(rel.smece, rel=1e-12)
+    assert worst.gap_since == pytest.approx(rel.bias, rel=1e-12)
+    # The band of one start among all is wider than a band of these rows alone.
+    watch = Watch()
+    alone = [watch.update(each) for each in tables[began:]][-1].worst
+    assert worst.smece_since - worst.low_since > alone.smece - alone.low
+    assert 0.2 < worst.low_since + 0.15 < 0.35
+    empty = Watch().update(sc.Reliability.empty()).worst
+    assert np.isnan([empty.smece_since, empty.low_since, empty.high_since]).all()
+
+
+def test_band_since_the_change_holds_although_the_data_choose_the_start() -> None:
+    """Of a calibrated model, 0 is outside on any of 60 days with probability at most 1 - level.
+
+    That is 15 of 30 streams here. The band allows for all signs and starts, so it is wider.
+    """
+    missed = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        tables = few_rows_each_day(rng, 60, 10, start=99)
+        states = watched_days(tables, level=0.5)
+        missed += any(state.worst.low_since > 0 for state in states[::3])
+    assert missed <= 3

@@ -374,3 +374,58 @@ def test_scan_saves_a_date_that_watch_takes(rows: Any, tmp_path: Path) -> None:
     softcal_here("scan", tmp_path / "rows.csv", *columns, "--date", "20260302")
     done = softcal_here("watch", tmp_path / "day.softcal", "--format", "json")
     assert dates_of(done) == ["2026-03-02"]
+
+
+# Days with few rows
+
+
+def test_terminal_page_and_json_of_days_with_few_rows(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    start = dt.date(2024, 1, 1)  # a Monday
+    days = [start + dt.timedelta(k) for k in range(364)]
+    data, page = (
+        written(rows_of_days(rng, days, each=4), tmp_path / "rows.csv"),
+        tmp_path / "w.html",
+    )
+    columns = ("--label", "y", "--pred", "p", "--day", "day")
+    done = softcal_here("watch", data, *columns, "-o", page, "--plot", tmp_path / "w.svg")
+    card = json.loads(watched(data).stdout)
+    assert (len(card["days"]), len(card["weeks"])) == (364, 52)
+    week = card["weeks"][-1]
+    assert (week["date"], week["n"]) == ("2024-12-23", 28)
+    shown = f"{week['streams'][0]['smece_new']:.4f}"
+    html = page.read_text(encoding="utf-8")
+    assert shown in done.stdout
+    assert f"<td>{shown}</td>" in html
+    assert "38 earlier weeks" in html
+    for text in (done.stdout, html):
+        assert "Days have fewer than 30 rows on average, so weeks are shown." in " ".join(
+            text.split()
+        )
+    since = card["error_since"]
+    assert since["low"] < since["smece"] < since["high"]
+    error = f"SMECE {since['smece']:.4f} ({since['low']:.4f} to {since['high']:.4f})"
+    assert error in " ".join(done.stdout.split())
+    assert f"{since['smece']:.4f}" in html
+    lines = [line for line in done.stdout.splitlines() if line.startswith("2024-")]
+    assert 20 < len(lines) <= 22  # the last weeks, and those of the change and of the alarm
+    marked = {dt.date.fromisoformat(card[name]) for name in ("since", "alarm_date")}
+    mondays = {line[:10] for line in lines}
+    assert {(day - dt.timedelta(day.weekday())).isoformat() for day in marked} <= mondays
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_stated_days_are_shown_although_they_have_few_rows(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    days = [dt.date(2024, 1, 1) + dt.timedelta(k) for k in range(60)]
+    data, page = (
+        written(rows_of_days(rng, days, each=4), tmp_path / "rows.csv"),
+        tmp_path / "w.html",
+    )
+    columns = ("--label", "y", "--pred", "p", "--day", "day", "--every", "day")
+    done = softcal_here("watch", data, *columns, "-o", page)
+    assert "60 days," in done.stdout
+    assert "weeks" not in done.stdout + page.read_text(encoding="utf-8")
+    assert json.loads(watched(data, "--every", "day").stdout)["weeks"] == []

@@ -21,6 +21,15 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
+def error_name(*, hard_labels: bool) -> str:
+    """Return what the calibration error is called, which depends on the labels of all models.
+
+    >>> error_name(hard_labels=True), error_name(hard_labels=False)
+    ('ECE', 'SMECE')
+    """
+    return "ECE" if hard_labels else "SMECE"
+
+
 ARGUMENTS = {
     "pred_scale": "y_prob=Column(..., scale={})",
     "label_scale": "y_true=Column(..., scale={})",
@@ -57,6 +66,15 @@ def keyword(name: str, value: str | bool = True) -> str:  # noqa: FBT001, FBT002
     """
     shown = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else value
     return ARGUMENTS.get(name, f"{name}={{}}").format(shown)
+
+
+def option_of(field: str) -> str:
+    """Return the option of the command line with the name of a field.
+
+    >>> option_of("drop_missing")
+    '--drop-missing'
+    """
+    return "--data" if field == "data_file" else "--" + field.replace("_", "-")
 
 
 def did_you_mean(name: str, known: Sequence[object]) -> str:

@@ -170,7 +170,8 @@ class Bins:
         bins : int, Bins, or sequence of float, default=10
             The bins to which the grid must coarsen.
         coarse : bool, default=False
-            Whether to start from 60 equal-width bins, as sets of more than 100 classes do.
+            Whether to start from 60 equal-width bins, as sets with groups or with more than 100
+            classes do. More than 600 bins are then their own grid.
 
         Examples
         --------
@@ -178,12 +179,15 @@ class Bins:
         (648, 888, 120)
         """
         wanted = Bins.of(bins)
-        least = _GRID_DIVISORS if coarse else _GRID_BINS
-        return _grid(len(wanted), least) if wanted.is_uniform else wanted
+        if not wanted.is_uniform or (coarse and len(wanted) > _GRID_BINS):
+            return wanted
+        if coarse:
+            return _grid(len(wanted), _GRID_DIVISORS, _MOST_COARSE_BINS)
+        return _grid(len(wanted), _GRID_BINS, _MOST_GRID_BINS)
 
     @staticmethod
     def tie_grid(bins: BinsLike = 10) -> Bins:
-        """Return the coarser grid for products between models, or within groups of rows.
+        """Return the coarser grid for products between models.
 
         These products have one entry per pair of bins. The grid therefore has 60 equal-width bins,
         or up to 120 if the given number does not divide 60. If no such number exists, the given
@@ -345,14 +349,14 @@ def _present(y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike) -> tuple[Float
 
 _GRID_BINS, _GRID_DIVISORS, _MOST_GRID_BINS = 600, 60, 6000
 _GRID_RATIO, _GRID_END = 1.5, 1e-7
-_MOST_TIED_BINS = 120
+_MOST_COARSE_BINS, _MOST_TIED_BINS = 1800, 120
 
 
 @lru_cache(maxsize=64)
-def _grid(n: int, least: int) -> Bins:
+def _grid(n: int, least: int, most: int) -> Bins:
     shared = math.lcm(n, _GRID_DIVISORS)
     # If no multiple is small enough, the grid coarsens to these bins only.
-    uniform = n if shared > _MOST_GRID_BINS else shared * math.ceil(least / shared)
+    uniform = n if shared > most else shared * math.ceil(least / shared)
     number = math.ceil(math.log(1 / uniform / _GRID_END, _GRID_RATIO))
     cuts = 1 / uniform / _GRID_RATIO ** np.arange(1, number + 1)
     inner = np.arange(1, uniform) / uniform

@@ -20,7 +20,8 @@ from softcal.bins import Bins, meant
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
 from softcal.inference.intervals import score_limits, student_reach
 from softcal.metrics.corp import corp
-from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows
+from softcal.table.owners import Groups
+from softcal.table.reliability import Reliability, refuse_no_rows, refuse_products_of_groups
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -153,9 +154,9 @@ def net_benefit(
     thresholds : array-like
         Thresholds, at least 0 and below 1.
     sample_weight, groups
-        As in `reliability`. A table with groups is refused, because it lacks the sums per group and
-        threshold: pass the rows. The interval of a table with unequal weights assumes that weights
-        and labels are unrelated within a bin.
+        As in `reliability`. The interval of a table with groups takes the predictions of a bin as
+        equal. That of a table with unequal weights assumes that weights and labels are unrelated
+        within a bin.
     level : float, default=0.95
         The level of the intervals, between 0 and 1.
 
@@ -187,7 +188,7 @@ def net_benefit(
         at = checked_thresholds(y_prob if thresholds is None else thresholds)
         at = meant(at, y_true.bins.edges[:-1])
         beyond = _Beyond.of_table(y_true, at)
-        numbers = y_prob = None
+        grouped, y_prob = _covariance_of_table(y_true, at), None
     else:
         at = checked_thresholds(thresholds)
         if y_prob is None:
@@ -199,12 +200,12 @@ def net_benefit(
         rows = inputs.valid_rows(y_true, y_prob, sample_weight)
         beyond = _Beyond.of_rows(rows, at)
         numbers = inputs.numbers_of_groups(groups, rows, y_true, y_prob)
-    sums = beyond.sums[None]
-    grouped = None
-    if numbers is not None:
-        grouped = _grouped_covariance([inputs.columns(rows)[0]], rows, at, numbers)
+        grouped = None
+        if numbers is not None:
+            p, y, w = inputs.columns(rows)
+            grouped = _grouped_covariance([p], y, w, at, numbers)
     totals = beyond.total, beyond.total_sq
-    value, low, high = _limits(sums, totals, at, level, grouped)
+    value, low, high = _limits(beyond.sums[None], totals, at, level, grouped)
     odds = at / (1 - at)
     curve = corp(y_true, y_prob, sample_weight=sample_weight)
     start = curve.recalibrated.searchsorted(at)
@@ -265,7 +266,7 @@ def net_benefit_difference(
     found = PairedDecisions(at)
     found.add(p, q, y, w)
     first, second = map(str, y_prob)
-    grouped = None if numbers is None else _grouped_covariance([p, q], a, at, numbers)
+    grouped = None if numbers is None else _grouped_covariance([p, q], y, w, at, numbers)
     return found.difference((first, second), level, grouped)
 
 
@@ -418,13 +419,13 @@ _UNSEEN = 0.25  # of a row; simulated: 1 widens intervals of soft labels, 0.1 lo
 
 
 def _grouped_covariance(
-    acts: Sequence[FloatArray], rows: Rows, at: FloatArray, owner: npt.NDArray[Any]
-) -> tuple[FloatArray, float]:
+    acts: Sequence[FloatArray], y: FloatArray, w: FloatArray, at: FloatArray,
+    owner: npt.NDArray[Any],
+) -> tuple[FloatArray, float]:  # fmt: skip
     """Return the covariances of `_means` for rows in groups, and the number of groups (Kish's).
 
     `acts` are the predictions of one model, or of two.
     """
-    _, y, w = inputs.columns(rows)
     groups = np.unique(owner[w > 0])
     total, size = float(w.sum()), 2 * len(acts)
     out = np.empty((size, size, at.size))
@@ -437,6 +438,16 @@ def _grouped_covariance(
         own -= own.sum(axis=1, keepdims=True) / total * weight
         out[:, :, k] = own @ own.T / total**2
     return out, total**2 / float(weight @ weight)
+
+
+def _covariance_of_table(rel: Reliability, at: FloatArray) -> tuple[FloatArray, float] | None:
+    """Return the same of a table whose thresholds are edges; None without groups."""
+    if not isinstance(rel.groups, Groups):
+        return None
+    weight = rel.groups.values[1]
+    label = rel.groups.labels(rel.sums) / weight
+    start = rel.bins.edges[rel.groups.place]
+    return _grouped_covariance([start], label, weight, at, rel.groups.owner)
 
 
 @dataclass(frozen=True)
@@ -471,7 +482,7 @@ class _Beyond:
     @staticmethod
     def of_table(rel: Reliability, at: FloatArray) -> _Beyond:
         refuse_no_rows(rel)
-        refuse_groups("net_benefit", rel)
+        refuse_products_of_groups("net_benefit", rel)
         _refuse_off_the_edges(rel, at)
         s = rel.sums
         # With equal weights these are exact; see the docstring of `net_benefit`.

@@ -10,8 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from softcal._display import printable
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -38,19 +36,6 @@ def table(first: str, *numbers: str) -> Table:
     return out
 
 
-def print_titled(console: Console, title: str, content: Table) -> None:
-    """Print a table under a title, whose text is not markup."""
-    console.print(Text(printable(title), style="bold"))
-    console.print()
-    print_table(console, content)
-
-
-def print_table(console: Console, content: Table) -> None:
-    """Print a table and an empty line."""
-    console.print(content)
-    console.print()
-
-
 def show(card: Card) -> None:
     """Print a result."""
     from softcal.cards.card import Grid  # here, because help must not import NumPy
@@ -61,7 +46,8 @@ def show(card: Card) -> None:
             if part.title:
                 out.print(Text("\n" * said + part.title, style="bold"))
                 out.print()
-            print_table(out, _laid_out(part))
+            out.print(_laid_out(part))
+            out.print()
         else:
             # A long path is not broken, so that it can be copied.
             long = any(len(word) > out.width for word in part.text.split())

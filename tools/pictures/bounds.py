@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 import softcal as sc
 from pictures.style import FAINT, INK, nodules
-from softcal.plot import BLUE
+from softcal.plot.sheet import BLUE
 
 
 def label_intervals() -> Figure:

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 import softcal as sc
 from pictures.style import nodules
-from softcal.plot import VERMILLION, draw_bins, draw_gaps
+from softcal.plot import draw_bins, draw_gaps
+from softcal.plot.sheet import VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from softcal.plot import BLUE, VERMILLION, draw_watch
+from softcal.plot import draw_watch
+from softcal.plot.sheet import BLUE, VERMILLION
 
 _DAYS = 14
 

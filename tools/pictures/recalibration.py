@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import softcal as sc
 from pictures.style import FAINT, INK, nodules
-from softcal.plot import BLUE, VERMILLION
+from softcal.plot.sheet import BLUE, VERMILLION
 
 
 @cache

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import softcal as sc
-from softcal.plot import VERMILLION
+from softcal.plot.sheet import VERMILLION
 
 
 def audited() -> Figure:

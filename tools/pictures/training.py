@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import softcal as sc
 from pictures.style import INK, nodules
-from softcal.plot import BLUE, VERMILLION
+from softcal.plot.sheet import BLUE, VERMILLION
 from softcal.torchmetric import SoftCalibrationError
 
 _EPOCHS = 15

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import softcal as sc
 from pictures.style import FAINT, INK
-from softcal.plot import BLUE, GREEN, VERMILLION
+from softcal.plot.sheet import BLUE, GREEN, VERMILLION
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import softcal as sc
 from pictures.style import FAINT
-from softcal.plot import BLUE, GREEN, VERMILLION
+from softcal.plot.sheet import BLUE, GREEN, VERMILLION
 
 
 def vote_noise() -> Figure:

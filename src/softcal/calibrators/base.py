@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import Field, asdict, dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -146,6 +146,9 @@ def _weighted(p: FloatArray, y: FloatArray, w: FloatArray, *, logits: bool) -> D
     present = w > 0
     return Data(p[present], y[present], w[present], logits)
 
+
+Matrix: TypeAlias = FloatArray
+"""Numbers of shape (C, C)."""
 
 FORMAT = "softcal.calibrator"
 SCHEMA = 2

@@ -21,6 +21,7 @@ from softcal.scanning.documents import document_rows, json_lines, sheet_rows
 from softcal.scanning.files import opened_files
 from softcal.scanning.formats import Format, format_of, separator_hint, stream_of
 from softcal.scanning.numbers import number_hint, number_of
+from softcal.scanning.patterns import ClassColumns
 from softcal.scanning.source import Here, Session, opened
 from softcal.scanning.stream import numbers
 
@@ -139,6 +140,56 @@ def write_calibrated(
     if other and written.rows and not any(job.outside):
         warn(unlikely_scale(", ".join(columns), stated))
     return written
+
+
+def _refuse_other_number(map_: CalibrationMap, found: ClassColumns, option: str) -> None:
+    """Raise if the number of columns differs from the fit, where that number is known."""
+    fitted = len(map_.classes or map_.columns or ()) or map_.n_classes
+    if len(found.columns) not in (fitted, len(map_.columns or ())) and fitted is not None:
+        what, each = ("1 column", "") if fitted == 1 else (f"{fitted} classes", " per class")
+        message = (
+            f"the calibrator was fitted on {what}, but {option} names {len(found.columns)}: "
+            f"{', '.join(found.columns):.200}. Name one column{each}."
+        )
+        raise InputError(message)
+
+
+def matched_columns(
+    map_: CalibrationMap, found: ClassColumns, option: str
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the columns in the order of the classes of the fit, and notes.
+
+    `option` names what states the columns, for a message.
+    """
+    _refuse_other_number(map_, found, option)
+    fitted, columns = map_.columns, found.columns
+    if len(columns) == 1:
+        (one,), (other,) = columns, fitted or columns
+        text = f"the calibrator was fitted on {other!r}, and is applied to {one!r}."
+        return columns, [text] * (one != other)
+    known = [ClassColumns(names, None) for names in (fitted, map_.classes) if names is not None]
+    if known:
+        if sorted(known[0].columns) == sorted(columns):
+            return known[0].columns, []
+        order = next(filter(None, map(found.by_class, known)), None)
+        if order is None:
+            message = (
+                "the columns must be of the classes that the calibrator was fitted on, "
+                f"{', '.join(map_.classes or known[0].columns)}: got {', '.join(columns)}. Pass a "
+                "pattern such as 'prob_*' whose star stands for the classes, or rename the columns."
+            )
+            raise InputError(message)
+        return order, []
+    if map_.n_classes is None:  # it maps all classes alike
+        return columns, []
+    if found.classes is not None:
+        message = (
+            "the calibrator stores no names of classes, and a pattern lists columns in the order "
+            "of the file: pass --pred-columns a,b,c in the order of the fit."
+        )
+        raise InputError(message)
+    text = "the calibrator stores no names of classes, which are taken in the given order"
+    return columns, [f"{text}: {', '.join(columns)}."]
 
 
 def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:

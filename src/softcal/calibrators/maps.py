@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,6 +21,7 @@ from softcal._fitting import (
 from softcal.bins import Bins
 from softcal.calibrators.base import (
     FORMAT,
+    KINDS,
     SCHEMA,
     CalibrationMap,
     Clipped,
@@ -33,10 +34,11 @@ from softcal.calibrators.base import (
 )
 from softcal.exceptions import InputError, InputTypeError
 from softcal.metrics.corp import isotonic
+from softcal.table.files import list_of, object_of
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
-    from softcal.calibrators.base import Data
+    from softcal.calibrators.base import Data, Matrix
 
 _LOWEST_SCALE = 1e-6  # directions in which the logarithms vary less than this are not rescaled
 _TILT = 1e-15  # per prediction: more than the rounding error of a mean label
@@ -294,7 +296,7 @@ class DirichletMap(LogMap):
 
     method: ClassVar[str] = "dirichlet"
     dimensions: ClassVar[tuple[int, ...]] = (2,)
-    matrix: FloatArray
+    matrix: Matrix
     intercepts: FloatArray
     input: Input
 
@@ -426,6 +428,36 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
         len(sizes - {1} if in_lists else sizes) < 2, "columns and classes must be one per class"
     )
     return replace(found, columns=columns, classes=classes)
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a saved calibrator, from the fields of the maps and inputs."""
+    number, text = {"type": "number"}, {"type": "string"}
+    inputs = []
+    for kind, input_ in KINDS.items():
+        parts = {"kind": {"const": kind}} | {each.name: number for each in fields(input_)}  # type: ignore[arg-type]
+        inputs.append(object_of(parts, parts))
+    types = {
+        "float": number, "FloatArray": list_of(number, 1),
+        "Matrix": list_of(list_of(number, 1), 1), "Input": {"anyOf": inputs},
+    }  # fmt: skip
+    methods = []
+    for method, map_ in MAPS.items():
+        parts = {each.name: types[str(each.type)] for each in map_.parameters()}
+        own = {"method": {"const": method}, "parameters": object_of(parts, parts)}
+        methods.append({"properties": own})
+    shared = {
+        "format": {"const": FORMAT}, "schema": {"type": "integer", "minimum": 0},
+        "columns": list_of(text, 1), "classes": list_of(text, 2), _io.CHECKSUM: text,
+    }  # fmt: skip
+    return {
+        "title": "A saved calibrator",
+        "type": "object",
+        "properties": shared,
+        "required": ["format", "schema", "method", "parameters"],
+        "anyOf": methods,
+        "unevaluatedProperties": False,
+    }
 
 
 def _saved_names(saved: dict[str, Any], key: str) -> tuple[str, ...] | None:

@@ -49,10 +49,10 @@ def score(
     0.0952
     """
     if tables.targets == BOUNDS:
-        return BoundsCard.of(tables, source=source, by=by)
+        return BoundsCard.of(tables, source, by)
     if tables.targets[0] == TOP:
-        return ClassScoreCard.of(tables, source=source, by=by, level=level)
-    return ScoreCard.of(tables, source=source, by=by, level=level)
+        return ClassScoreCard.of(tables, source, by, level)
+    return ScoreCard.of(tables, source, by, level)
 
 
 __all__ = [

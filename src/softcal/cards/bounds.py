@@ -55,7 +55,7 @@ class BoundsCard(OfTables):
     models: list[BoundsModel]
 
     @staticmethod
-    def of(tables: TableSet, *, source: str = "", by: Sequence[str] = ()) -> BoundsCard:
+    def of(tables: TableSet, source: str, by: Sequence[str]) -> BoundsCard:
         """Compute the bounds of each model and segment."""
         high = str(tables.about.label_high)
         low = tables.about.label.removesuffix(f" to {high}")

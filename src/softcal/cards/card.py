@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from softcal._display import as_html, as_text, counted, percent, printable
+from softcal._display import as_html, as_text, counted, error_name, percent, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,14 @@ class Column(NamedTuple):
     text: str
     bold: bool = False
     named: bool = False
+
+
+def calling(error: str, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return columns whose titles call the error by its name; names from the data stay."""
+    return tuple(
+        each if each.named else each._replace(title=each.title.replace("SMECE", error))
+        for each in columns
+    )
 
 
 class Grid(NamedTuple):
@@ -58,6 +66,18 @@ class Grid(NamedTuple):
         if self.turned:
             lines = [list(line) for line in zip(*lines, strict=True)]
         return lines[0], lines[1:]
+
+
+class Numbered(NamedTuple):
+    """A row of any number of values: its name, and the fields m0, m1, ..."""
+
+    name: Any
+    values: Sequence[Any]
+
+    def __getattr__(self, field: str) -> Any:
+        if not field.removeprefix("m").isdecimal():
+            raise AttributeError(field)
+        return self.values[int(field.removeprefix("m"))]
 
 
 class Said(NamedTuple):
@@ -120,7 +140,10 @@ def _flat(part: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class OfTables(Card):
-    """What the results of a set of tables have in common: where the numbers come from."""
+    """What the results of a set of tables have in common: where the numbers come from.
+
+    Labels are all 0 or 1 if `hard_labels`.
+    """
 
     source: str
     n: int
@@ -128,9 +151,15 @@ class OfTables(Card):
     rows_dropped: int | None
     bins: int
     label: str
+    hard_labels: bool
     weight: str | None
     softcal: str
     notes: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> str:
+        """What the error is called."""
+        return error_name(hard_labels=self.hard_labels)
 
     @property
     def origin(self) -> str:
@@ -165,7 +194,7 @@ def provenance(tables: TableSet, source: str) -> dict[str, Any]:
     return {
         "source": source, "n": tables.n, "rows_without_weight": weightless,
         "rows_dropped": about.rows_dropped, "bins": len(tables.bins), "label": about.label,
-        "weight": about.weight, "softcal": __version__,
+        "hard_labels": tables.has_hard_labels, "weight": about.weight, "softcal": __version__,
     }  # fmt: skip
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from softcal._display import printable
+from softcal._display import error_name, printable
 from softcal.cards.card import OfTables, Said, Style, provenance
 from softcal.cards.scores import segments_of
-from softcal.inference.checks import check
+from softcal.inference.checks import check_table
 from softcal.inference.smece import smece_interval
 from softcal.table.tableset import MISSING
 
@@ -67,6 +67,8 @@ class CheckCard(OfTables):
         level: float = 0.95,
     ) -> CheckCard:  # fmt: skip
         """Check each model and each of its segments, with limits that hold simultaneously."""
+        own = provenance(tables, source)
+        error = error_name(hard_labels=own["hard_labels"])
         whole = {"by": None, "value": None, "n": tables.n}
         parts = [(whole, tables), *segments_of(tables, by)]
         together = 1 - (1 - level) / (len(parts) * len(tables))
@@ -74,8 +76,8 @@ class CheckCard(OfTables):
         for pred in tables:
             for named, part in parts:
                 rel = part[pred]
-                found = check(
-                    rel, max_smece=max_smece, max_gap=max_gap, min_rows=min_rows, level=together
+                found = check_table(
+                    rel, error, max_smece, max_gap, min_rows=min_rows, level=together
                 )
                 limits = smece_interval(rel, level=together)
                 checks.append(
@@ -89,7 +91,7 @@ class CheckCard(OfTables):
         order: tuple[Outcome, ...] = ("fail", "undecided", "pass")
         worst = min((each.outcome for each in checks), key=order.index)
         return CheckCard(
-            **provenance(tables, source), outcome=worst, max_smece=max_smece, max_gap=max_gap,
+            **own, outcome=worst, max_smece=max_smece, max_gap=max_gap,
             level=level, checks=checks,
         )  # fmt: skip
 

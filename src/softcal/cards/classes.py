@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from softcal._display import counted, printable
-from softcal.cards.card import Column, Grid, OfTables, Said, provenance
+from softcal.cards.card import Column, Grid, Numbered, OfTables, Said, calling, provenance
 from softcal.cards.scores import (
     NAME,
     ROWS,
@@ -171,7 +171,7 @@ _MODEL = (
     Column("log loss", "{shown_log_loss}"),
     Column("KL divergence", "{shown_kl_divergence}"),
 )
-SEGMENT = (
+_SEGMENT = (
     Column("", "{name:name}"),
     ROWS,
     Column("top-label\nSMECE", "{top_label_smece:.4f}"),
@@ -186,21 +186,12 @@ _WORST_CLASSES = 5
 _FEW_CLASSES = 12
 _HOW_TO_READ = (
     "Top-label compares the predicted class's probability with its share of the label. That share, "
-    "on average, is the accuracy. Classwise averages the SMECE of each class. DistCE, EntCE, "
-    "Brier, and KL compare single items, so they include vote noise. RankCS is the share of items "
-    "with classes in the right order. Higher accuracy and RankCS are better; for all other "
-    "scores, lower is better."
+    "on average, is the accuracy. Classwise averages the {} of each class. DistCE (total "
+    "variation distance), EntCE (difference of entropies; signed above 0: less certain than the "
+    "labels), Brier, and KL compare single items, so they include vote noise. RankCS is the share "
+    "of items with classes in the right order. Higher accuracy and RankCS are better; for all "
+    "other scores, lower is better."
 )
-
-
-class _OfClass(NamedTuple):
-    """The SMECE of a class, with one field per model: m0, m1, ..."""
-
-    name: str
-    smece: tuple[float, ...]
-
-    def __getattr__(self, name: str) -> Any:
-        return self.smece[int(name.removeprefix("m"))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,9 +203,7 @@ class ClassScoreCard(OfTables):
     models: list[ClassModel]
 
     @staticmethod
-    def of(
-        tables: TableSet, *, source: str = "", by: Sequence[str] = (), level: float = 0.95
-    ) -> ClassScoreCard:
+    def of(tables: TableSet, source: str, by: Sequence[str], level: float) -> ClassScoreCard:
         """Score each model by every metric for many classes."""
         models = each_model(
             tables, by, ClassModel, ClassSegment,
@@ -235,15 +224,20 @@ class ClassScoreCard(OfTables):
         yield from self.side_by_side()
         yield from self._worst_classes()
         for model in self.models:
-            yield from segment_grids(model, self.n, SEGMENT)
+            yield from segment_grids(model, self.n, calling(self.error, _SEGMENT))
+        yield Said(self.how_to_read, "quiet")
+
+    @property
+    def how_to_read(self) -> str:
+        """What the scores mean."""
         above = any(is_above(model.top_label_smece, model.high) for model in self.models)
-        yield Said(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}", "quiet")
+        return f"{_HOW_TO_READ.format(self.error)}{f' {ABOVE_ITS_INTERVAL}' * above}"
 
     def side_by_side(self) -> Iterator[Part]:
         """Yield the scores, a few models per table, so that no number is cut in 80 columns."""
         for start in range(0, len(self.models), _MODELS_PER_GRID):
             some = self.models[start : start + _MODELS_PER_GRID]
-            yield Grid(_MODEL, some, self.heading(), turned=True)
+            yield Grid(calling(self.error, _MODEL), some, self.heading(), turned=True)
         if self.ordered:
             order = " < ".join(map(printable, self.classes))
             yield Said(
@@ -258,12 +252,12 @@ class ClassScoreCard(OfTables):
     def _worst_classes(self) -> Iterator[Part]:
         """Yield the SMECE of classes, ranked by their worst model; of many classes the worst."""
         found = [
-            _OfClass(name, tuple(model.smece_by_class[name] for model in self.models))
+            Numbered(name, tuple(model.smece_by_class[name] for model in self.models))
             for name in self.classes
         ]
-        found.sort(key=lambda each: -max(each.smece))
+        found.sort(key=lambda each: -max(each.values))
         shown = found if len(found) <= _FEW_CLASSES else found[:_WORST_CLASSES]
-        title = "SMECE by class, worst first"
+        title = f"{self.error} by class, worst first"
         if len(shown) < len(found):
             title += f": {len(shown)} of {len(found):,} (all with --format json)"
         for start in range(0, len(self.models), _MODELS_PER_GRID):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import counted, percent, printable
-from softcal.cards.card import Column, Grid, OfTables, Said, plain, provenance
+from softcal.cards.card import Column, Grid, OfTables, Said, calling, plain, provenance
 from softcal.cards.classes import ClassModel, ClassScoreCard, class_scores, escaped, infinite_loss
 from softcal.cards.scores import NAME, OfModel, segments_of
 from softcal.inference.comparison import compare, compare_many
@@ -63,17 +63,17 @@ class PairOf:
     residual_correlation: float | None
     note: str
 
-    def verdict(self, *, top_label: bool) -> str:
+    def verdict(self, error: str, *, top_label: bool) -> str:
         """Return which model is better calibrated, if these data show it.
 
-        With `top_label`, SMECE is that of the predicted class, whose interval no table shows.
+        With `top_label`, the error is that of the predicted class, whose interval no table shows.
         """
         low, high = self.smece.low or 0.0, self.smece.high or 0.0
         of, that_of = ("the top label of ", "that of ") if top_label else ("", "")
         what = (
             f"the difference, {low:+z.3f} to {high:+z.3f},"
             if top_label
-            else ("the difference in SMECE")
+            else f"the difference in {error}"
         )
         interval = f"the {percent(self.level)} interval of {what}"
         if self.smece.difference is None or low <= 0 <= high:
@@ -220,22 +220,22 @@ _PAIRS = (
 )
 
 
-def _conclusion(found: Any, n: int, *, top_label: bool = False) -> Iterator[Part]:
-    """Yield the pairs and what they show: all losses of two models, SMECE of more."""
+def _conclusion(found: Any, n: int, error: str, *, top_label: bool = False) -> Iterator[Part]:
+    """Yield the pairs and what they show: all losses of two models, the error of more."""
     if len(found.pairs) > 1:
-        yield Grid(_PAIRS, [_PairLine(pair) for pair in found.pairs])
+        yield Grid(calling(error, _PAIRS), [_PairLine(pair) for pair in found.pairs])
         alike = ", ".join(f"{a} and {b}" for a, b in found.indistinguishable)
         text = f"These data do not show which is better calibrated: {alike}."
         yield Said(printable(text if alike else "Every pair of models differs significantly."))
         return
     (pair,) = found.pairs
-    yield Said(printable(pair.verdict(top_label=top_label)))
+    yield Said(printable(pair.verdict(error, top_label=top_label)))
     for model in found.models:
         if infinite := model.rows_of_infinite_log_loss:
             yield Said(infinite_loss(model.pred, infinite, n))
 
 
-def _losses_of_two(pair: PairOf, title: str) -> Grid:
+def _losses_of_two(pair: PairOf, title: str, error: str) -> Grid:
     columns = (
         Column("", "{loss}"), Column(escaped(pair.a), "{shown_a}", named=True),
         Column(escaped(pair.b), "{shown_b}", named=True),
@@ -243,7 +243,7 @@ def _losses_of_two(pair: PairOf, title: str) -> Grid:
         Column("{level:%} interval", "{low:+z.3f} to {high:+z.3f}"),
         Column("p-value", "{pvalue:p}"),
     )  # fmt: skip
-    losses = {"SMECE": pair.smece, "Brier": pair.brier, "log loss": pair.log_loss}
+    losses = {error: pair.smece, "Brier": pair.brier, "log loss": pair.log_loss}
     lines = [_Line(name, pair.level, found) for name, found in losses.items()]
     return Grid(columns, lines, title)
 
@@ -269,22 +269,22 @@ class ComparisonCard(Compared, OfTables):
             ]
         }
         if classes:
-            scores = ClassScoreCard.of(tables, source=source, level=level)
+            scores = ClassScoreCard.of(tables, source, (), level)
             own = {name: getattr(scores, name) for name in ("classes", "ordered")}
             return ClassComparisonCard(**provenance(tables, source), **own, **found)
         of_raters = tables[tables.models[0]].raters is not None
         return ComparisonCard(**provenance(tables, source), of_raters=of_raters, **found)
 
     def parts(self) -> Iterator[Part]:
-        """Yield the losses of two models, or the SMECE of more, and what they show."""
+        """Yield the losses of two models, or the error of more, and what they show."""
         said = "Intervals are for new items and new raters." if self.of_raters else ""
-        yield from _shown(self, self.heading(), self.n, said)
+        yield from _shown(self, self.heading(), self.n, self.error, said)
         correlation = self.pairs[0].residual_correlation
         if len(self.pairs) == 1 and correlation is not None:
             option = f"--correlation {correlation:.2f}"
             yield Said(f"For `softcal plan --difference`, use {option}.", "quiet")
         for segment in self.segments:
-            yield from _shown(segment, segment.heading, segment.n)
+            yield from _shown(segment, segment.heading, segment.n, self.error)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the losses of each model, and of each model in each segment."""
@@ -300,12 +300,12 @@ def _rows(found: ComparisonCard | ClassComparisonCard) -> list[dict[str, Any]]:
     ]
 
 
-def _shown(found: Compared, title: str, n: int, said: str = "") -> Iterator[Part]:
+def _shown(found: Compared, title: str, n: int, error: str, said: str = "") -> Iterator[Part]:
     if len(found.pairs) == 1:
-        yield _losses_of_two(found.pairs[0], title)
+        yield _losses_of_two(found.pairs[0], title, error)
     else:
-        yield Grid((NAME, Column("SMECE", "{smece:.4f}")), found.models, title)
-    yield from _conclusion(found, n)
+        yield Grid((NAME, Column(error, "{smece:.4f}")), found.models, title)
+    yield from _conclusion(found, n, error)
     note = f"{said} {found.pairs[0].note}".strip()  # of every pair, which has the same rows
     yield from [Said(note, "quiet")] if note else ()
 
@@ -331,10 +331,10 @@ class ClassComparisonCard(ComparedClasses, OfTables):
         """Yield the scores of models side by side, and what the predicted class shows."""
         own = {name: getattr(self, name) for name in ClassScoreCard.__dataclass_fields__}
         yield from ClassScoreCard(**own).side_by_side()
-        yield from _conclusion(replace(self, models=[]), self.n, top_label=True)
+        yield from _conclusion(replace(self, models=[]), self.n, self.error, top_label=True)
         for segment in self.segments:
-            yield Grid(_IN_SEGMENT, segment.models, segment.heading)
-            yield from _conclusion(segment, segment.n, top_label=True)
+            yield Grid(calling(self.error, _IN_SEGMENT), segment.models, segment.heading)
+            yield from _conclusion(segment, segment.n, self.error, top_label=True)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the scores of each model, and of each model in each segment."""

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from softcal._display import printable
+from softcal._validation.inputs import columns as columns_of
+from softcal.bins import Bins, meant
 from softcal.cards.card import Column, Grid, OfTables, Said, plain, provenance
+from softcal.decision import (
+    NetBenefitDifference,
+    PairedDecisions,
+    checked_thresholds,
+    net_benefit,
+    net_benefit_difference,
+)
+from softcal.exceptions import InputError
+from softcal.inference.summary import calibration_summary
+from softcal.scanning.sample import Sample, basis
+from softcal.table.tableset import LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from softcal._validation.inputs import FloatArray
+    from softcal._validation.inputs import Coded, FloatArray, Rows
     from softcal.cards.card import Part
-    from softcal.decision import NetBenefit, NetBenefitDifference
+    from softcal.decision import NetBenefit
     from softcal.inference.summary import CalibrationSummary
+    from softcal.scanning.sample import Basis
     from softcal.table.tableset import TableSet
 
 _ONE_ROW = "One row does not show how much rows vary, so net benefit has no interval."
@@ -238,3 +255,152 @@ def _summary(found: CalibrationSummary | str, also: str) -> dict[str, Any]:
         for name, each in found.estimates.items()
     }
     return {"calibration": estimates, "note": f"{found.note} {also}".strip()}
+
+
+class Decisions:
+    """The net benefit of models at thresholds, of rows as they are read or of saved tables.
+
+    Parameters
+    ----------
+    thresholds : list of float
+        The thresholds.
+    level : float
+        The confidence level.
+    of_rows : bool
+        Whether rows are read, with `bins` and `look`; saved tables have neither.
+    drawn : bool
+        Whether `curves` will be asked for.
+    """
+
+    def __init__(
+        self, thresholds: Sequence[float], level: float, *, of_rows: bool, drawn: bool
+    ) -> None:
+        self.at = np.unique(checked_thresholds(thresholds))
+        self.level = level
+        # The grid of saved tables, cut at the thresholds as well.
+        self.bins = Bins(np.union1d(Bins.grid().edges, self.at)) if of_rows else None
+        more = self._drawn(self.bins) if self.bins is not None and drawn else ()
+        self._kept = np.union1d(more, self.at)
+        self._sample = Sample()
+        self._lock = threading.Lock()
+        self._pairs: dict[tuple[str, str], PairedDecisions] = {}
+
+    def look(self, piece: int, rows: Mapping[str, Rows], groups: Coded | None) -> None:
+        """Add rows of a piece; threads may add pieces in any order."""
+        self._sample.add(piece, rows, groups)
+        if groups is not None:
+            return
+        (first, of_first), *others = rows.items()
+        p, y, w = columns_of(of_first)
+        for name, each in others:
+            with self._lock:
+                pair = self._pairs.setdefault((first, name), PairedDecisions(self._kept))
+                pair.add(p, columns_of(each)[0], y, w, part=piece)
+
+    def card(self, tables: TableSet, *, source: str, paired: bool) -> DecisionCard:
+        """Return the decisions of each model; rows of models are `paired` unless in long form."""
+        basis = self._basis(tables, paired=paired)
+        found = self._benefits(basis, self.at)
+        summaries = {model: _summarized(data, self.level) for model, data in basis.models.items()}
+        return DecisionCard.of(
+            tables, found, summaries, self._differences(tables, basis, found), source=source,
+            level=self.level, computed=(basis.name, basis.text),
+            note=_NO_LIMITS if self._alone(tables, basis) else "",
+        )  # fmt: skip
+
+    def curves(
+        self, tables: TableSet, *, paired: bool
+    ) -> tuple[dict[str, NetBenefit], list[NetBenefitDifference]]:
+        """Return the net benefit and the differences up to above the highest threshold."""
+        basis = self._basis(tables, paired=paired)
+        curves = self._benefits(basis, self._drawn(tables.grid))
+        return curves, self._differences(tables, basis, curves)
+
+    def _basis(self, tables: TableSet, *, paired: bool) -> Basis:
+        refuse_other_tables(tables, self.at)
+        return basis(tables, self._sample if self.bins is not None and paired else None)
+
+    def _benefits(self, source: Basis, thresholds: FloatArray) -> dict[str, NetBenefit]:
+        return {
+            model: net_benefit(**data, thresholds=thresholds, level=self.level)
+            for model, data in source.models.items()
+        }
+
+    def _differences(
+        self, tables: TableSet, source: Basis, found: Mapping[str, NetBenefit]
+    ) -> list[NetBenefitDifference]:
+        """Return the difference of the first model and each other one."""
+        if self._alone(tables, source):
+            return _without_limits(found, self.level)
+        if tables.about.group is None:
+            return [pair.difference(names, self.level) for names, pair in self._pairs.items()]
+        return _of_groups(source.models, self._kept, self.level)
+
+    def _alone(self, tables: TableSet, source: Basis) -> bool:
+        """Return whether it is unknown on which rows two models decide differently."""
+        grouped = tables.about.group is not None
+        return self.bins is None or (grouped and source.name == "grid")
+
+    def _drawn(self, bins: Bins) -> FloatArray:
+        """Return all edges up to somewhat above the highest threshold."""
+        return bins.edges[bins.edges <= min(max(1.5 * float(self.at[-1]), 0.1), 0.99)]
+
+
+def _of_groups(
+    models: Mapping[str, dict[str, Any]], at: FloatArray, level: float
+) -> list[NetBenefitDifference]:
+    """Return the difference of the first model and each other one, of rows in groups."""
+    (first, one), *others = models.items()
+    given = {name: one[name] for name in ("sample_weight", "groups")}
+    return [
+        net_benefit_difference(
+            one["y_true"], {first: one["y_prob"], name: two["y_prob"]}, at, level=level, **given
+        )
+        for name, two in others
+    ]
+
+
+def _without_limits(found: Mapping[str, NetBenefit], level: float) -> list[NetBenefitDifference]:
+    """Return the differences of saved tables, which do not store what two models do together."""
+    (first, one), *others = found.items()
+    wide = np.full(one.value.size, np.inf)
+    return [
+        NetBenefitDifference(one.threshold, one.value - b.value, -wide, wide, (first, name), level)
+        for name, b in others
+    ]
+
+
+def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
+    """Raise if tables do not have net benefit at these thresholds."""
+    if tables.targets != (LABEL,):
+        message = (
+            "net benefit needs one label and one prediction per row: these tables have many "
+            "classes, or labels that are intervals. Scan one column of each."
+        )
+        raise InputError(message)
+    edges = tables.grid.edges
+    off = at[~np.isin(meant(at, edges[:-1]), edges)]
+    if off.size:
+        first = float(off[0])
+        k = int(edges.searchsorted(first))
+        near = [float(edge) for edge in edges[k - 1 : k + 1] if edge < 1]
+        message = (
+            f"--threshold must be an edge of the saved tables' grid: {off.size} of {at.size} are "
+            f"not, the first is {first!r}. Nearest: {' and '.join(map(repr, near))}. Pass "
+            "one of these, or pass the rows, for which any threshold is possible."
+        )
+        raise InputError(message)
+
+
+def _summarized(data: dict[str, Any], level: float) -> CalibrationSummary | str:
+    """Return the calibration summary, or why there is none."""
+    try:
+        return calibration_summary(**data, level=level)
+    except InputError as error:
+        return str(error)
+
+
+_NO_LIMITS = (
+    "tables do not store the rows on which two models decide differently, so the difference has no "
+    "interval. Pass the rows; if they are in groups, at most 1,000,000 of them."
+)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import printable
-from softcal.cards.card import Column, Grid, Said
+from softcal.cards.card import Column, Grid, Said, calling
 from softcal.cards.scores import OfModel, Score, ScoreCard, score_of
 from softcal.inference.comparison import holm
 from softcal.inference.raters import rater_difference, reliability_by_rater
@@ -105,12 +105,12 @@ class ByRater:
         ]
         return ByRater(column=column, models=found)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, error: str) -> Iterator[Part]:
         """Yield one table of scores and one of differences per model."""
         notes = [_HOW_TO_READ]
         for model in self.models:
             title = printable(f"{model.pred}, by {self.column} of the raters")
-            yield Grid(_SCORES, model.kinds, title)
+            yield Grid(calling(error, _SCORES), model.kinds, title)
             if model.differences:
                 yield Grid(_DIFFERENCES, model.differences)
                 notes += [_HOLM] * (model.differences[0].pvalue_holm is not None)
@@ -127,7 +127,7 @@ class RaterScoreCard(ScoreCard):
     def parts(self) -> Iterator[Part]:
         """Yield the scores by all votes, and those by each kind."""
         yield from super().parts()
-        yield from self.by_rater.parts()
+        yield from self.by_rater.parts(self.error)
 
 
 def _of_model(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softcal import __version__
-from softcal._display import percent
+from softcal._display import error_name, percent
 from softcal.cards.card import Card, Said
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class PlanCard(Card):
     raters: int | None = None
     assumed_smece: float
     of_pilot: bool
+    hard_labels: bool = False
     rows_dropped: int | None = None
     softcal: str = __version__
     notes: tuple[str, ...] = ()
@@ -40,12 +41,12 @@ class PlanCard(Card):
     @staticmethod
     def of(
         found: Plan | DifferencePlan, assumed_smece: float, *, raters: int | None = None,
-        of_pilot: bool, rows_dropped: int | None = None,
+        of_pilot: bool, hard_labels: bool = False, rows_dropped: int | None = None,
     ) -> PlanCard:  # fmt: skip
         """Return the result of a plan, with what it assumes."""
         return PlanCard(
             **vars(found), assumed_smece=assumed_smece, raters=raters, of_pilot=of_pilot,
-            rows_dropped=rows_dropped,
+            hard_labels=hard_labels, rows_dropped=rows_dropped,
         )  # fmt: skip
 
     def parts(self) -> Iterator[Part]:
@@ -60,9 +61,13 @@ class PlanCard(Card):
         if self.rows_dropped is not None:
             yield Said(f"Rows of the pilot: {self.rows_dropped:,} dropped.")
 
+    @property
+    def _error(self) -> str:
+        return error_name(hard_labels=self.hard_labels)
+
     def _of_width(self) -> Iterator[Part]:
         of = " (the pilot's without noise)" if self.of_pilot else ""
-        yield Said(f"Assuming SMECE = {self.assumed_smece:.4f}{of},")
+        yield Said(f"Assuming {self._error} = {self.assumed_smece:.4f}{of},")
         new = " for new raters" if self.raters is not None else ""
         yield Said(f"expect a {percent(self.level)} interval of about ±{self.half_width:.4f}{new}.")
 
@@ -74,7 +79,7 @@ class PlanCard(Card):
         if f"{self.power_high:.0%}" != often:
             often += f" to {self.power_high:.0%}"
         yield Said(
-            f"Assuming SMECE = {supposed} and {self.difference:.4f} more for the other,\n"
+            f"Assuming {self._error} = {supposed} and {self.difference:.4f} more for the other,\n"
             f"the {percent(self.level)} interval of the difference excludes 0 in {often} of such "
             "samples."
         )

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from softcal import __version__
 from softcal._display import counted, printable
+from softcal.calibrators.base import Data
+from softcal.calibrators.maps import MAPS
 from softcal.cards.card import Card, Column, Grid, OfTables, Said, provenance
+from softcal.cards.scores import SmeceOf, smece_of
+from softcal.table.reliability import reliability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from softcal.bins import Bins
     from softcal.calibrators.base import CalibrationMap
     from softcal.calibrators.preview import RepairPreview
     from softcal.cards.card import Part
+    from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
 _HOW_TO_READ = (
@@ -23,20 +29,31 @@ _HOW_TO_READ = (
 )
 
 
+def with_beta_map(fine: Reliability, bins: Bins) -> Reliability:
+    """Return the table after a beta map that is fitted to it, without a valid variance.
+
+    A bin stands for its rows with its mean prediction. The map has three parameters only, because
+    the same rows fit it and evaluate it.
+    """
+    filled = fine.count > 0
+    p, y, weight = fine.mean_prob[filled], fine.mean_label[filled], fine.sums.weight[filled]
+    q = MAPS["beta"].fit(Data(p, y, weight)).apply(p)
+    return reliability(y, q, bins=bins, sample_weight=weight)
+
+
 @dataclass(frozen=True, kw_only=True)
-class HeldOut:
-    """A method on held-out rows; none is the predictions as they are."""
+class OfMethod:
+    """A method and its losses; none is the predictions as they are."""
 
     method: str
     brier: float
     log_loss: float | None
-    smece: float
-    debiased: float
-    low: float
-    high: float
-    level: float
-    pvalue: float
-    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut(SmeceOf, OfMethod):
+    """A method on held-out rows."""
+
     chosen: bool
 
     @property
@@ -76,10 +93,8 @@ class RecalibrationCard(OfTables):
             HeldOut(
                 method="none" if trial is found.before else trial.method, brier=trial.brier,
                 log_loss=trial.log_loss if trial.log_loss < float("inf") else None,
-                smece=trial.smece.value, debiased=trial.smece.debiased, low=trial.smece.low,
-                high=trial.smece.high, level=trial.smece.level, pvalue=trial.smece.pvalue,
-                note=trial.smece.note,
                 chosen=trial is not found.before and trial.method == found.best,
+                **smece_of(trial.smece),
             )
             for trial in (found.before, *found.after)
         ]  # fmt: skip
@@ -94,10 +109,10 @@ class RecalibrationCard(OfTables):
 
     def parts(self) -> Iterator[Part]:
         """Yield the methods, which one is chosen, and what it takes."""
-        smece = "SMECE" if self.classes is None else "top-label\nSMECE"
+        error = self.error if self.classes is None else f"top-label\n{self.error}"
         columns = (
             Column("method", "{name}"), Column("Brier", "{brier:.5f}"),
-            Column("log loss", "{shown_log_loss}"), Column(smece, "{smece:.4f}"),
+            Column("log loss", "{shown_log_loss}"), Column(error, "{smece:.4f}"),
             Column("{level:%} interval", "{low:.3f} to {high:.3f}"),
         )  # fmt: skip
         yield Grid(columns, self.held_out, self.heading(self.pred, counted(self.folds, "fold")))

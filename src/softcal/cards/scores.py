@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import printable
-from softcal.cards.card import Column, Grid, OfTables, Said, provenance
+from softcal.cards.card import Column, Grid, OfTables, Said, calling, provenance
 from softcal.inference.new_group import new_group, shows_groups
 from softcal.inference.smece import smece_interval
 from softcal.table.tableset import MISSING
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from softcal.cards.card import Part
+    from softcal.inference.smece import Interval
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -44,8 +45,8 @@ class NextGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
-    """The numbers of one table."""
+class SmeceOf:
+    """A SMECE with its interval; see `softcal.inference.smece.Interval`."""
 
     smece: float
     debiased: float
@@ -54,6 +55,18 @@ class Score:
     level: float
     note: str
     pvalue: float
+
+
+def smece_of(found: Interval) -> dict[str, Any]:
+    """Return the fields of `SmeceOf`."""
+    names = ("debiased", "low", "high", "level", "note", "pvalue")
+    return {"smece": found.value} | {name: getattr(found, name) for name in names}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score(SmeceOf):
+    """The numbers of one table."""
+
     ece_hardened: float | None
     max_gap: float
     rms_gap: float
@@ -100,9 +113,7 @@ class ModelScore(Score, OfModel):
 def score_of(rel: Reliability, level: float) -> dict[str, Any]:
     """Return the fields of `Score`."""
     found = smece_interval(rel, level=level)
-    return {
-        "smece": rel.smece, "debiased": found.debiased, "low": found.low, "high": found.high,
-        "level": level, "note": found.note, "pvalue": found.pvalue,
+    return smece_of(found) | {
         "ece_hardened": rel.hardened().smece, "max_gap": rel.max_gap, "rms_gap": rel.rms_gap,
         "bias": rel.bias, "brier": rel.brier, "table": _bins(rel),
         "rater_share": found.rater_share, "new_group": _next_group(rel, level),
@@ -153,11 +164,12 @@ def each_model(
 
 NAME = Column("model", "{pred:name}")
 ROWS = Column("rows", "{n:,}")
+_HARDENED = Column("ECE\n(hard)", "{ece_hardened:.4f}")
 SCORES = (
     Column("SMECE", "{smece:.4f}", bold=True),
     Column("{level:%}\ninterval", "{low:.3f} to {high:.3f}"),
     Column("p-value", "{pvalue:p}"),
-    Column("ECE\n(hard)", "{ece_hardened:.4f}"),
+    _HARDENED,
     Column("max\ngap", "{max_gap:.3f}"),
     Column("bias", "{bias:+z.3f}"),
     Column("Brier", "{brier:.3f}"),
@@ -177,28 +189,24 @@ _HOW_TO_READ_HARD = (
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreCard(OfTables):
-    """The scores of each model; labels are all 0 or 1 if `hard_labels`."""
+    """The scores of each model."""
 
-    hard_labels: bool
     group: str | None
     models: list[ModelScore]
 
     @staticmethod
-    def of(
-        tables: TableSet, *, source: str = "", by: Sequence[str] = (), level: float = 0.95
-    ) -> ScoreCard:
+    def of(tables: TableSet, source: str, by: Sequence[str], level: float) -> ScoreCard:
         """Score each model against the labels as they are, and against hardened labels."""
         models = each_model(
             tables, by, ModelScore, Segment, lambda part, pred: score_of(part[pred], level)
         )
-        hard = all(rel.has_hard_labels for rel in tables.values())
-        return ScoreCard(
-            **provenance(tables, source), hard_labels=hard, group=tables.about.group, models=models
-        )
+        return ScoreCard(**provenance(tables, source), group=tables.about.group, models=models)
 
     def parts(self) -> Iterator[Part]:
         """Yield the scores of models, or those of each segment."""
-        columns = _of_hard_labels(SCORES) if self.hard_labels else SCORES
+        # The error against hardened labels is the same if labels are hard.
+        shown = [each for each in SCORES if not (self.hard_labels and each is _HARDENED)]
+        columns = calling(self.error, shown)
         if not any(model.segments for model in self.models):
             yield Grid((NAME, *columns), self.models, self.heading())
         else:
@@ -207,10 +215,17 @@ class ScoreCard(OfTables):
                 yield from segment_grids(model, self.n, (_OF_SEGMENT, ROWS, *columns))
         for model in self.models:
             if model.new_group is not None:
-                yield Said(_about_next_group(model, model.new_group, str(self.group)))
+                yield Said(self._about_next_group(model, model.new_group))
         how = _HOW_TO_READ_HARD if self.hard_labels else _HOW_TO_READ
         notes = dict.fromkeys(model.note for model in self.models)
         yield Said(" ".join(filter(None, (how, _about_raters(self.models), *notes))), "quiet")
+
+    def _about_next_group(self, model: ModelScore, new: NextGroup) -> str:
+        return printable(
+            f"{model.pred} in a new {self.group}: gap {new.gap_low:+.3f} to {new.gap_high:+.3f}, "
+            f"{self.error} {new.smece_low:.3f} to {new.smece_high:.3f} (standard deviation between "
+            f"the {new.groups} groups: {new.tau:.3f})."
+        )
 
     def rows(self) -> Sequence[Any]:
         """Return the scores of models and segments."""
@@ -239,20 +254,6 @@ def segment_grids(model: Any, n: int, columns: Sequence[Column]) -> Iterator[Gri
     for by in dict.fromkeys(segment.by for segment in model.segments):
         own = [segment for segment in model.segments if segment.by == by]
         yield Grid(columns, [_Whole(model, n), *own], printable(f"{model.pred}, by {by}"))
-
-
-def _of_hard_labels(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return columns that call the error ECE, and do not show it twice."""
-    renamed = (column._replace(title=column.title.replace("SMECE", "ECE")) for column in columns)
-    return tuple(column for column in renamed if column.title != "ECE\n(hard)")
-
-
-def _about_next_group(model: ModelScore, new: NextGroup, column: str) -> str:
-    return printable(
-        f"{model.pred} in a new {column}: gap {new.gap_low:+.3f} to {new.gap_high:+.3f}, SMECE "
-        f"{new.smece_low:.3f} to {new.smece_high:.3f} (standard deviation between the {new.groups} "
-        f"groups: {new.tau:.3f})."
-    )
 
 
 def _about_raters(models: Sequence[ModelScore]) -> str:

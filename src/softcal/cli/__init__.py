@@ -45,7 +45,7 @@ def app_of(names: Sequence[str] = COMMANDS) -> typer.Typer:
         text, example = help_of(command)
         panel = next(title for title, names in _PANELS.items() if name in names)
         app.command(cls=PlainCommand, help=text, epilog=example, rich_help_panel=panel)(command)
-    app.callback()(main)
+    app.callback(help=" ".join(str(main.__doc__).split()))(main)
     return app
 
 

@@ -2,69 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from softcal.cli import options as opt
 from softcal.cli.describe import BOUNDS, CLASSES, RATERS, Described, describes
 from softcal.cli.describe import cut as read_cut
 from softcal.cli.describe import feature as read_feature
-from softcal.cli.options import (
-    DEFAULT_LEVEL,
-    Format,
-    Level,
-    Output,
-    RowsOrTables,
-    notes,
-    print_card,
-    source_name,
-)
 from softcal.cli.tables import load_tables, saved_files
 from softcal.exceptions import InputError
 
 
 @describes(without=(*RATERS, *BOUNDS, *CLASSES))
 def audit(
-    data: RowsOrTables,
+    data: opt.RowsOrTables,
     feature: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column of numbers and the number of ranges to divide it into, such as age:10; "
-            "may be repeated.",
-            metavar="COL:N",
-        ),
+        list[str] | None, opt.asks("Column of numbers, in N ranges, such as age:10.", "COL:N")
     ] = None,
     cut: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column of numbers and the numbers to cut it at, such as age:40,60; may be "
-            "repeated.",
-            metavar="COL:X,...",
-        ),
+        list[str] | None, opt.asks("Column of numbers, cut at X,..., as age:40,60.", "COL:X,...")
     ] = None,
-    depth: Annotated[
-        int, typer.Option(help="Largest number of columns that define a segment.", metavar="N")
-    ] = 2,
-    min_rows: Annotated[
-        int, typer.Option(hidden=True, help="Rows a segment needs to be tested.", metavar="N")
-    ] = 30,
-    level: Level = DEFAULT_LEVEL,
-    draws: Annotated[
-        int, typer.Option(hidden=True, help="Number of simulated data sets.", metavar="N")
-    ] = 2000,
-    seed: Annotated[
-        int, typer.Option(hidden=True, help="Seed of the simulation.", metavar="N")
-    ] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write an HTML page to this file.", metavar="HTML"),
-    ] = None,
-    format_: Output = Format.TABLE,
+    depth: Annotated[int, opt.asks("Most columns that define a segment.", "N")] = 2,
+    min_rows: Annotated[int, opt.asks("Rows a segment needs to be tested.", "N", rare=True)] = 30,
+    level: opt.Level = opt.DEFAULT_LEVEL,
+    draws: Annotated[int, opt.asks("Number of simulated data sets.", "N", rare=True)] = 2000,
+    seed: Annotated[int, opt.asks("Seed of the simulation.", "N", rare=True)] = 0,
+    output: opt.Page = None,
+    format_: opt.Output = opt.Format.TABLE,
     *,
     how: Described,
 ) -> None:
-    """Find the segments whose predictions are too high or too low, worst first.
+    """Find the segments whose predictions are too high or too low.
 
     The p-values and intervals hold for all segments of a model simultaneously.
 
@@ -86,10 +53,14 @@ def audit(
         from softcal.report.audit import write_audit_page
 
         write_audit_page(
-            output, audits, source=source_name(data), label=tables.about.label, notes=notes()
+            output,
+            audits,
+            source=opt.source_name(data),
+            label=tables.about.label,
+            notes=opt.notes(),
         )
-    card = AuditCard.of(tables, audits, source=source_name(data), draws=draws, seed=seed)
-    print_card(card, format_)
+    card = AuditCard.of(tables, audits, source=opt.source_name(data), draws=draws, seed=seed)
+    opt.print_card(card, format_)
 
 
 def _segments(

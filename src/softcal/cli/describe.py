@@ -9,16 +9,16 @@ import re
 import shlex
 import tomllib
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 from typer.exceptions import TyperException
 
-from softcal._display import ARGUMENTS, did_you_mean
-from softcal.cli.options import as_files, column_option, note, show_all
+from softcal._display import ARGUMENTS, did_you_mean, option_of
+from softcal.cli.options import as_files, asks, note, show_all
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -28,168 +28,77 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-class Scale(StrEnum):
-    """The scale of labels or predictions."""
+Scale = StrEnum("Scale", ["PROBABILITY", "PERCENT", "LOGIT", "LOGPROB"])
+"""The scale of labels or predictions."""
 
-    PROBABILITY = "probability"
-    PERCENT = "percent"
-    LOGIT = "logit"
-    LOGPROB = "logprob"
+InputFormat = StrEnum("InputFormat", ["CSV", "TSV", "JSON", "JSONL", "PARQUET", "ARROW", "XLSX"])
+"""The format of a file."""
 
+Aggregate = StrEnum("Aggregate", {"SHARES": "shares", "DAWID_SKENE": "dawid-skene"})
+"""The method that computes the label of an item from its votes."""
 
-class InputFormat(StrEnum):
-    """The format of a file."""
-
-    CSV = "csv"
-    TSV = "tsv"
-    JSON = "json"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    ARROW = "arrow"
-    XLSX = "xlsx"
-
-
-class Aggregate(StrEnum):
-    """The method that computes the label of an item from its votes."""
-
-    SHARES = "shares"
-    DAWID_SKENE = "dawid-skene"
-
-
-def _rare(text: str, metavar: str, panel: str, *names: str) -> Any:
-    """Return an option that only `--help-all` lists."""
-    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel, hidden=True)
-
-
-def _rare_column(text: str, panel: str) -> Any:
-    found = column_option(text)
-    found.rich_help_panel, found.hidden = panel, True
-    return found
-
-
-_CLASSES, _VOTES, _MODELS = "Many classes", "Raw votes", "Models"
-_READING = "How to read the rows"
-_SCALES = "probability, percent, logit, or logprob"
-_COLS = "a,b,c or PREFIX*"
+_FORMATS, _SCALES = ", ".join(InputFormat), "probability, percent, logit, or logprob"
+_AS_IS = Scale.PROBABILITY
+Text: TypeAlias = str | None
+Texts: TypeAlias = list[str] | None
+_many, _vote, _row, _read = (
+    partial(asks, rare=True, panel=panel)
+    for panel in ("Many classes", "Raw votes", "Models", "How to read the rows")
+)
 
 
 class Described(NamedTuple):
     """The options about the data: which columns have which role, and how to read the rows."""
 
-    label: Annotated[str | None, column_option("Column of labels in [0, 1].")] = None
-    pred: Annotated[
-        list[str] | None, column_option("Column of predictions; repeat for each model.")
-    ] = None
-    by: Annotated[
-        list[str] | None,
-        column_option("Column of segments to score too; may be repeated."),
-    ] = None
-    weight: Annotated[str | None, column_option("Column of row weights.")] = None
-    votes: Annotated[str | None, column_option("Column of the number of votes per label.")] = None
-    group: Annotated[str | None, column_option("Column of groups of dependent rows.")] = None
-    positive: Annotated[
-        str | None,
-        typer.Option(help="Labels in words: the one that counts as 1.", metavar="WORD"),
-    ] = None
-    drop_missing: Annotated[
-        bool,
-        typer.Option("--drop-missing", help="Drop rows with a missing value."),
-    ] = False
-    label_low: Annotated[
-        str | None, _rare_column("Labels known as intervals: column of lower ends.", _READING)
-    ] = None
+    label: Annotated[Text, asks("Column of labels in [0, 1].", "COL")] = None
+    pred: Annotated[Texts, asks("Column of predictions; may be repeated.", "COL")] = None
+    by: Annotated[Texts, asks("Column of segments; may be repeated.", "COL")] = None
+    weight: Annotated[Text, _read("Column of row weights.", "COL")] = None
+    votes: Annotated[Text, asks("Column of the number of votes per label.", "COL")] = None
+    group: Annotated[Text, asks("Column of groups of dependent rows.", "COL")] = None
+    positive: Annotated[Text, asks("Labels in words: the one that means 1.", "WORD")] = None
+    drop_missing: Annotated[bool, asks("Drop rows with a missing value.")] = False
+    label_low: Annotated[Text, _read("Labels that are intervals: column of lower ends.", "COL")] = (
+        None
+    )
     label_high: Annotated[
-        str | None, _rare_column("Labels known as intervals: column of upper ends.", _READING)
+        Text, _read("Labels that are intervals: column of upper ends.", "COL")
     ] = None
-    label_columns: Annotated[
-        str | None, _rare(f"Columns of label shares: {_COLS}.", "COLS", _CLASSES)
-    ] = None
-    vote_columns: Annotated[
-        str | None, _rare("Columns of vote counts: no,yes or PREFIX*.", "COLS", _CLASSES)
-    ] = None
-    pred_columns: Annotated[
-        list[str] | None,
-        _rare("Columns of predictions; repeat for each model.", "COLS", _CLASSES),
-    ] = None
-    classes: Annotated[
-        str | None, _rare("Class names in order: a,b,c.", "NAMES", _CLASSES, "--classes")
-    ] = None
-    ordered: Annotated[
-        bool, _rare("Classes are in order, lowest first.", "", _CLASSES, "--ordered")
-    ] = False
+    label_columns: Annotated[Text, _many("Columns of label shares: a,b,c or PREFIX*.", "COLS")] = (
+        None
+    )
+    vote_columns: Annotated[Text, _many("Columns of vote counts: no,yes or PREFIX*.", "COLS")] = (
+        None
+    )
+    pred_columns: Annotated[Texts, _many("Columns of predictions; may be repeated.", "COLS")] = None
+    classes: Annotated[Text, _many("Class names in order: a,b,c.", "NAMES")] = None
+    ordered: Annotated[bool, _many("Classes are in order, lowest first.")] = False
     votes_file: Annotated[
-        str | None,
-        typer.Option(
-            help="File of votes, one per row. Default: the rows of DATA are votes.",
-            metavar="FILE", rich_help_panel=_VOTES, callback=as_files, hidden=True,
-        ),
-    ] = None  # fmt: skip
-    item: Annotated[
-        str | None, _rare_column("Column of items: of votes, or of rows of several models.", _VOTES)
+        Text, _vote("File of votes; default DATA.", "FILE", callback=as_files)
     ] = None
-    vote: Annotated[
-        str | None, _rare_column("Column of votes; --positive names the vote for 1.", _VOTES)
-    ] = None
-    worker: Annotated[str | None, _rare_column("Column of the rater who voted.", _VOTES)] = None
-    drop_unmatched: Annotated[
-        bool,
-        _rare("Drop items without votes or without a prediction.", "", _VOTES, "--drop-unmatched"),
-    ] = False
-    allow_repeated: Annotated[
-        bool, _rare("Allow several votes of a rater on an item.", "", _VOTES, "--allow-repeated")
-    ] = False
-    raters: Annotated[
-        bool, _rare("Compute intervals that also hold for new raters.", "", _VOTES, "--raters")
-    ] = False
-    by_rater: Annotated[
-        str | None,
-        _rare_column("Column of kinds of raters: also score each kind. Implies --raters.", _VOTES),
-    ] = None
+    item: Annotated[Text, _vote("Column of items: of votes, or of rows of models.", "COL")] = None
+    vote: Annotated[Text, _vote("Column of votes; --positive names the vote for 1.", "COL")] = None
+    worker: Annotated[Text, _vote("Column of the rater who voted.", "COL")] = None
+    drop_unmatched: Annotated[bool, _vote("Drop items without votes or predictions.")] = False
+    allow_repeated: Annotated[bool, _vote("Allow several votes of a rater on an item.")] = False
+    raters: Annotated[bool, _vote("Compute intervals that hold for new raters.")] = False
+    by_rater: Annotated[Text, _vote("Column of kinds of raters; implies --raters.", "COL")] = None
     aggregate: Annotated[
-        Aggregate, _rare("Labels from votes: shares, or dawid-skene posteriors.", "METHOD", _VOTES)
+        Aggregate, _vote("How votes become labels: shares or dawid-skene.", "NAME")
     ] = Aggregate.SHARES
-    model: Annotated[
-        str | None, _rare_column("Column of the model: rows are of one item and model.", _MODELS)
-    ] = None
-    model_per_file: Annotated[
-        bool, _rare("Each file of DATA is a model, with its name.", "", _MODELS, "--model-per-file")
-    ] = False
-    epochs: Annotated[
-        bool, _rare("Rows of one item and model are repetitions: votes.", "", _MODELS, "--epochs")
-    ] = False
-    name: Annotated[
-        list[str] | None,
-        _rare("Name to show for a model; repeat for each model, in order.", "NAME", _MODELS),
-    ] = None
-    sep: Annotated[
-        str | None, _rare("Separator of cells of text, such as ';' or tab.", "CHAR", _READING)
-    ] = None
-    decimal: Annotated[
-        str, _rare("Decimal mark of text: a period or a comma.", "CHAR", _READING)
-    ] = "."
-    encoding: Annotated[
-        str | None, _rare("Encoding of text that is not UTF-8, such as latin-1.", "NAME", _READING)
-    ] = None
-    input_format: Annotated[
-        InputFormat | None,
-        _rare(f"Format, if not clear from content: {', '.join(InputFormat)}.", "KIND", _READING),
-    ] = None
-    sheet: Annotated[
-        str | None, _rare("Sheet of a workbook that has several.", "NAME", _READING)
-    ] = None
-    records: Annotated[
-        str | None, _rare("Path of the list of records in a JSON document.", "PATH", _READING)
-    ] = None
-    pred_scale: Annotated[Scale, _rare(f"Scale of predictions: {_SCALES}.", "SCALE", _READING)] = (
-        Scale.PROBABILITY
-    )
-    label_scale: Annotated[Scale, _rare(f"Scale of labels: {_SCALES}.", "SCALE", _READING)] = (
-        Scale.PROBABILITY
-    )
-    data_file: Annotated[
-        Path | None,
-        typer.Option("--data", help="TOML file that states these options.", metavar="TOML"),
-    ] = None
+    model: Annotated[Text, _row("Column of models: a row is of an item and a model.", "COL")] = None
+    model_per_file: Annotated[bool, _row("Each file of DATA is a model, with its name.")] = False
+    epochs: Annotated[bool, _row("Rows of one item and model are repetitions: votes.")] = False
+    name: Annotated[Texts, _row("Name to show for a model; repeat in order.", "NAME")] = None
+    sep: Annotated[Text, _read("Separator of cells of text, such as ';' or tab.", "CHAR")] = None
+    decimal: Annotated[str, _read("Decimal mark of text: a period or a comma.", "CHAR")] = "."
+    encoding: Annotated[Text, _read("Encoding if not UTF-8, such as latin-1.", "NAME")] = None
+    input_format: Annotated[InputFormat | None, _read(f"Format: {_FORMATS}.", "KIND")] = None
+    sheet: Annotated[Text, _read("Sheet of a workbook that has several.", "NAME")] = None
+    records: Annotated[Text, _read("Path of the list of records in JSON.", "PATH")] = None
+    pred_scale: Annotated[Scale, _read(f"Scale of predictions: {_SCALES}.", "SCALE")] = _AS_IS
+    label_scale: Annotated[Scale, _read(f"Scale of labels: {_SCALES}.", "SCALE")] = _AS_IS
+    data_file: Annotated[Path | None, asks("TOML file of options.", "TOML", "--data")] = None
 
     @property
     def many(self) -> bool:
@@ -279,39 +188,32 @@ class Described(NamedTuple):
 
     def _refuse_needless(self) -> None:
         """Raise for options that need another one."""
-        by_rater = {"--raters": self.raters, "--by-rater": self.by_rater,
-                    "--aggregate": self.aggregate is not Aggregate.SHARES}  # fmt: skip
-        votes = by_rater | {
-            "--worker": self.worker, "--allow-repeated": self.allow_repeated,
-        }  # fmt: skip
         saved = not self.labeled
         one = self.label is not None and not self.many
         of_words = (one and self.votes is None) or (self.raw_votes and not self.many)
         of_numbers = bool(self.label or self.bounds or self.label_columns) and not self.positive
-        raw = {"--votes-file": self.votes_file, "--vote": self.vote}
-        rules: list[tuple[dict[str, Any], Any, str]] = [
-            (votes, self.raw_votes, "raw votes: pass --vote COL"),
-            (by_rater, self.worker is not None, "the rater of each vote: pass --worker COL"),
-            (raw, self.item is not None, "the item of each vote: pass --item COL"),
-            (raw, self.vote is not None, "the column of votes: pass --vote COL"),
-            ({"--item": self.item, "--drop-unmatched": self.drop_unmatched},
-             self.raw_votes or self.is_long,
+        rules = [
+            ("raters by_rater aggregate worker allow_repeated", self.raw_votes,
+             "raw votes: pass --vote COL"),
+            ("raters by_rater aggregate", self.worker, "the rater of each vote: pass --worker COL"),
+            ("votes_file vote", self.item, "the item of each vote: pass --item COL"),
+            ("votes_file", self.vote, "the column of votes: pass --vote COL"),
+            ("item drop_unmatched", self.raw_votes or self.is_long,
              "raw votes or models in rows: pass --vote COL or --model COL"),
-            ({"--classes": self.classes}, self.many, "many classes: pass --pred-columns COLS"),
-            ({"--ordered": self.ordered}, self.many and not self.raw_votes,
+            ("classes", self.many, "many classes: pass --pred-columns COLS"),
+            ("ordered", self.many and not self.raw_votes,
              "many classes that are not raw votes: pass --pred-columns COLS"),
-            ({"--epochs": self.epochs}, self.is_long, "models in rows: pass --model COL"),
-            ({"--epochs": self.epochs}, self.item is not None, "items: pass --item COL"),
-            ({"--votes": self.votes}, self.label or self.label_columns or saved,
+            ("epochs", self.is_long, "models in rows: pass --model COL"),
+            ("epochs", self.item, "items: pass --item COL"),
+            ("votes", self.label or self.label_columns or saved,
              "a label that is a share of votes: pass --label COL"),
-            ({"--positive": self.positive}, of_words or self.counts_beside or saved,
+            ("positive", of_words or self.counts_beside or saved,
              "one label in words, one vote, or counts of votes per row"),
-            ({"--label-scale": self.label_scale is not Scale.PROBABILITY}, of_numbers or saved,
-             "labels that are numbers: pass --label COL"),
+            ("label_scale", of_numbers or saved, "labels that are numbers: pass --label COL"),
         ]  # fmt: skip
-        for options, there, needs in rules:
-            for option, value in options.items():
-                if value and not there:
+        for fields, there, needs in rules:
+            for option in map(option_of, fields.split()):
+                if option in self.given and there in (None, False):
                     message = f"{option} needs {needs}, or leave it out."
                     raise InputError(message)
 
@@ -389,34 +291,25 @@ class Described(NamedTuple):
 
     def refuse_other_tables(self, tables: TableSet) -> None:
         """Raise if an option differs from what saved tables were made with."""
-        about = tables.about
-        label = {"--label": self.label, "--label-columns": self.label_columns,
-                 "--vote-columns": self.vote_columns}  # fmt: skip
+        about, given = tables.about, self.given
         if self.bounds:
-            label["--label-low and --label-high"] = f"{self.label_low} to {self.label_high}"
-        have = dict.fromkeys(label, about.label) | {
+            given["--label-low and --label-high"] = f"{self.label_low} to {self.label_high}"
+        labels = ("--label", "--label-columns", "--vote-columns", "--label-low and --label-high")
+        have: dict[str, Any] = dict.fromkeys(labels, about.label) | {
             "--weight": about.weight, "--votes": about.votes, "--group": about.group,
-            "--classes": ",".join(tables.classes),
+            "--classes": ",".join(tables.classes), "--ordered": tables.ordered,
         }  # fmt: skip
-        asked = label | {"--weight": self.weight, "--votes": self.votes, "--group": self.group,
-                         "--classes": self.classes}  # fmt: skip
-        for option, column in asked.items():
-            if column is not None and column != have[option]:
+        for option in (each for each in have if each in given):
+            if given[option] != have[option]:
                 with_ = f"with {have[option]!r}" if have[option] else "without one"
+                got = "" if given[option] is True else f": got {given[option]!r}"
                 message = (
-                    f"{option} must be as in the saved tables, which were made {with_}: got "
-                    f"{column!r}. Leave {option} out, or scan the rows again."
+                    f"{option} must be as in the saved tables, which were made {with_}{got}. Leave "
+                    f"{option} out, or scan the rows again."
                 )
                 raise InputError(message)
-        if self.ordered and not tables.ordered:
-            message = (
-                "--ordered must be as in the saved tables, which were made without it. Leave "
-                "--ordered out, or scan the rows again."
-            )
-            raise InputError(message)
-        known = {*asked, "--pred", "--pred-columns", "--by", "--name", "--ordered", "--label-low",
-                 "--label-high"}  # fmt: skip
-        for option in self.given:
+        known = {*have, "--pred", "--pred-columns", "--by", "--name", "--label-low", "--label-high"}
+        for option in given:
             if option not in known:
                 message = f"{option} is for rows: leave it out with saved tables."
                 raise InputError(message)
@@ -432,11 +325,6 @@ BOUNDS, RATERS = ("label_low", "label_high"), ("raters", "by_rater")
 CLASSES = ("label_columns", "pred_columns", "classes", "ordered")
 IN_ROWS = ("model", "model_per_file", "epochs")
 """Options that some commands do not have."""
-
-
-def option_of(field: str) -> str:
-    """Return the option of a field."""
-    return "--data" if field == "data_file" else "--" + field.replace("_", "-")
 
 
 def feature(text: str) -> tuple[str, int]:
@@ -526,18 +414,23 @@ def _cast(param: Any, ctx: Any, place: str, value: Any, beside: Path | None) -> 
 
 
 def describes(
-    command: Callable[..., None] | None = None, *, without: Sequence[str] = ()
+    command: Callable[..., None] | None = None,
+    *,
+    only: Sequence[str] = Described._fields,
+    without: Sequence[str] = (),
 ) -> Callable[..., Any]:
     """Add the options of `Described` to a command, which receives them as one argument, `how`.
 
-    `without` names those that the command does not have.
+    `only` names those that the command has, `without` those that it does not have.
     """
     if command is None:
-        return lambda own: describes(own, without=without)
+        return partial(describes, only=only, without=without)
     hints = get_type_hints(Described, include_extras=True)
     signature = inspect.signature(command, eval_str=True)
     own = {name: each for name, each in signature.parameters.items() if name != "how"}
-    fields = [field for field in Described._fields if field not in without and field not in own]
+    fields = [
+        field for field in Described._fields if field in only and field not in (*without, *own)
+    ]
     options = [
         inspect.Parameter(
             field, inspect.Parameter.KEYWORD_ONLY, default=Described._field_defaults[field],
@@ -545,6 +438,9 @@ def describes(
         )
         for field in fields
     ]  # fmt: skip
+    for each in options:
+        if each.default is False:  # a switch, without the --no- that typer would add
+            each.annotation.__metadata__[0].param_decls = (option_of(each.name),)
 
     @wraps(command)
     def with_options(**values: Any) -> None:

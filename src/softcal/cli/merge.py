@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from softcal._display import counted
-from softcal.cli.options import Format, Level, Output
+from softcal.cli import options as opt
 from softcal.cli.tables import load_saved, refuse_empty
 
 
@@ -18,24 +18,22 @@ def merge(
         typer.Argument(help="Files saved by `softcal scan` or `score --save`.", metavar="FILE"),
     ],
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Also save the total to this file.", metavar="FILE"),
+        Path | None, opt.asks("Also save the total to this file.", "FILE", "-o", "--output")
     ] = None,
-    allow_identical: Annotated[  # noqa: FBT002 - an option of the command line
-        bool, typer.Option("--allow-identical", help="Accept files with identical content.")
+    level: opt.Level = opt.DEFAULT_LEVEL,
+    format_: opt.Output = opt.Format.TABLE,
+    *,
+    allow_identical: Annotated[
+        bool, opt.asks("Accept files with identical content.", "", "--allow-identical")
     ] = False,
-    level: Level = 0.95,
-    format_: Output = Format.TABLE,
 ) -> None:
-    """Merge saved tables of different rows: for example, daily files into a weekly total.
+    """Merge saved tables, such as daily files into a weekly total.
 
     Example: softcal merge monday.json tuesday.json -o week.json
     """
-    from softcal._validation.rules import refuse_bad_level
     from softcal.cards import score as score_card
     from softcal.cli.score import show_scores
 
-    refuse_bad_level(level)
     total = load_saved(saved, allow_identical=allow_identical)
     refuse_empty(total)
     if output is not None:

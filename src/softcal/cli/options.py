@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 from contextvars import ContextVar
@@ -20,6 +19,8 @@ from softcal._io import spooled
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from softcal.cards.card import Card
 
 
@@ -154,9 +155,22 @@ def _nothing(ctx: Any) -> None:
     """Show no type."""
 
 
-def column_option(text: str) -> Any:
-    """Return an option that takes the name of a column, with this help text."""
-    return typer.Option(help=text, metavar="COL", autocompletion=_offered)
+def asks(
+    text: str,
+    metavar: str = "",
+    *names: str,
+    rare: bool = False,
+    panel: str | None = None,
+    callback: Callable[..., Any] | None = None,
+) -> Any:
+    """Return an option; only `--help-all` lists a rare one. The shell completes names of columns.
+
+    The metavar COL means the name of a column.
+    """
+    return typer.Option(
+        *names, help=text, metavar=metavar, hidden=rare, rich_help_panel=panel, callback=callback,
+        autocompletion=_offered if metavar == "COL" else None,
+    )  # fmt: skip
 
 
 def _offered(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -183,13 +197,8 @@ def _columns_of(data: str) -> list[str]:
             return []
         if is_saved(Path(data)):
             tables = load(data)
-            others = (
-                tables.about.label,
-                *tables.by_names,
-                tables.about.weight,
-                tables.about.votes,
-                tables.about.group,
-            )
+            about = tables.about
+            others = (about.label, *tables.by_names, about.weight, about.votes, about.group)
             return list(dict.fromkeys(filter(None, (*tables.models, *others))))
         return opened(data, Session()).names
     except (SoftcalError, OSError, ImportError):
@@ -199,11 +208,8 @@ def _columns_of(data: str) -> list[str]:
 T = TypeVar("T")
 
 
-class Format(StrEnum):
-    """Output format of a result."""
-
-    TABLE = "table"
-    JSON = "json"
+Format = StrEnum("Format", ["TABLE", "JSON"])
+"""Output format of a result."""
 
 
 def as_files(ctx: typer.Context, value: Any) -> Any:
@@ -228,17 +234,34 @@ RowsOrTables = Annotated[
 ]
 DataFile = Annotated[Path, _data(f"A file: {_KINDS}; or -.")]
 Pilot = Annotated[list[str] | None, _data("A pilot: rows, or tables saved by `softcal scan`.")]
-NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
-MaybeBins = Annotated[
-    int | None,
-    typer.Option(help="Number of bins. Default: 10, or as saved.", metavar="N"),
-]
+NumberOfBins = Annotated[int, asks("Number of equal-width bins.", "N")]
+MaybeBins = Annotated[int | None, asks("Number of bins; default 10, or as saved.", "N")]
+
+
+def _checked_level(level: float) -> float:
+    """Raise if a level is not between 0 and 1."""
+    from softcal._validation.rules import refuse_bad_level
+
+    refuse_bad_level(level)
+    return level
+
+
+def _checked_figure(path: Path | None) -> Path | None:
+    """Raise if the format of a figure is not known."""
+    from softcal.plot.sheet import refuse_format
+
+    if path is not None:
+        refuse_format(path)
+    return path
+
+
 DEFAULT_LEVEL = 0.95
-Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
+Level = Annotated[float, asks("Confidence level.", "P", callback=_checked_level)]
 Figure = Annotated[
-    Path | None, typer.Option(help="Save the figure here: .svg, .pdf, .png.", metavar="FILE")
+    Path | None, asks("Save the figure here: .svg, .pdf, .png.", "FILE", callback=_checked_figure)
 ]
-Output = Annotated[Format, typer.Option("--format", help="Output format.", metavar="table|json")]
+Page = Annotated[Path | None, asks("HTML page to write.", "HTML", "-o", "--output")]
+Output = Annotated[Format, asks("Output: table or json.", "KIND", "--format")]
 
 
 def source_name(data: list[str]) -> str:
@@ -261,15 +284,10 @@ def notes() -> tuple[str, ...]:
     return tuple(dict.fromkeys(NOTES.get([])))
 
 
-def print_result(data: dict[str, Any]) -> None:
-    """Print a result as JSON, with the notes of the command."""
-    print_json({**data, "notes": [*data.get("notes", ()), *notes()]})
-
-
 def print_card(card: Card, format_: Format) -> None:
     """Print a result as text or as JSON, with the notes of the command."""
     if format_ is Format.JSON:
-        print_result(card.to_dict())
+        print_json({**card.to_dict(), "notes": [*card.to_dict()["notes"], *notes()]})
     else:
         from softcal import terminal
 
@@ -277,9 +295,8 @@ def print_card(card: Card, format_: Format) -> None:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Print a result as JSON, with null for numbers that are not finite."""
-    finite = only_finite(data)
-    sys.stdout.write(json.dumps(finite, indent=2, allow_nan=False) + "\n")
+    """Print JSON."""
+    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 
 def given(value: T | None, otherwise: str) -> T:
@@ -287,12 +304,3 @@ def given(value: T | None, otherwise: str) -> T:
     if value is None or value == []:  # an empty string may be the name of a column
         raise InputError(otherwise)
     return value
-
-
-def only_finite(value: Any) -> Any:
-    """Replace infinite numbers and NaN, which JSON lacks, by null."""
-    if isinstance(value, dict):
-        return {key: only_finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [only_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

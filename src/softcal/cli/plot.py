@@ -6,29 +6,20 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.decide import refuse_other_tables
 from softcal.cli.describe import BOUNDS, Described, describes
-from softcal.cli.options import (
-    DEFAULT_LEVEL,
-    Level,
-    MaybeBins,
-    RowsOrTables,
-    column_option,
-    given,
-)
-from softcal.cli.tables import load_tables, saved_files
+from softcal.cli.options import DEFAULT_LEVEL, Level, MaybeBins, RowsOrTables, asks, given
+from softcal.cli.tables import load_tables, refuse_bounds, saved_files
 from softcal.cli.watch import DayFormat, MaybeEvery, days_of
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from softcal.plot import Size
+    from softcal.plot.sheet import Size
     from softcal.table.tableset import TableSet
 
 
@@ -61,62 +52,48 @@ class _Looks(TypedDict):
 def plot(
     data: RowsOrTables,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Figure to write: .svg, .pdf, .png.", metavar="FILE"),
+        Path | None, asks("Figure to write: .svg, .pdf, .png.", "FILE", "-o", "--output")
     ] = None,
-    kind: Annotated[
-        Kind, typer.Option(help=f"What to draw: {', '.join(Kind)}.", metavar="KIND")
-    ] = Kind.RELIABILITY,
+    kind: Annotated[Kind, asks(f"{', '.join(Kind)}.", "KIND")] = Kind.RELIABILITY,
     size: Annotated[
-        Paper,
-        typer.Option(
-            help="Size: column (3.3 inches), page (6.9 inches), or talk (16:9).", metavar="SIZE"
-        ),
+        Paper, asks("column (3.3 in), page (6.9 in), talk (16:9).", "SIZE")
     ] = Paper.COLUMN,
-    title: Annotated[str | None, typer.Option(help="Title of the figure.", metavar="TEXT")] = None,
-    by: Annotated[
-        str | None, column_option("Column of segments to draw, at most 8: a panel or line each.")
-    ] = None,
+    title: Annotated[str | None, asks("Title of the figure.", "TEXT")] = None,
+    by: Annotated[str | None, asks("Column of segments to draw, at most 8.", "COL")] = None,
     logit: Annotated[
         bool | None,
-        typer.Option(
-            "--logit/--no-logit",
-            help="Axes in log odds. Default: if most predictions are below 0.02.",
+        asks(
+            "Axes in log odds. Default: if most predictions are below 0.02.", "",
+            "--logit/--no-logit", rare=True,
         ),
     ] = None,
     threshold: Annotated[
-        list[float] | None,
-        typer.Option(help="Decision: threshold to mark; may be repeated.", metavar="T"),
+        list[float] | None, asks("Decision: threshold to mark; may be repeated.", "T")
     ] = None,
-    day: Annotated[
-        str | None, column_option("Trend: column of dates, if one file has several days.")
-    ] = None,
+    day: Annotated[str | None, asks("Trend: column of dates.", "COL")] = None,
     day_format: DayFormat = None,
     every: MaybeEvery = None,
     tolerance: Annotated[
-        float | None,
-        typer.Option(hidden=True, help="Trend: gap to accept. Default: 0.02.", metavar="T"),
+        float | None, asks("Trend: gap to accept. Default: 0.02.", "T", rare=True)
     ] = None,
     bins: MaybeBins = None,
     level: Level = DEFAULT_LEVEL,
     *,
     ordered: Annotated[
         bool,
-        typer.Option("--ordered", help="Ordered classes: draw P(class > k), a panel or line each."),
+        asks("Ordered classes: a panel or line per P(class > k).", "", "--ordered", rare=True),
     ] = False,
     how: Described,
-) -> None:
-    """Draw one figure for a paper or a talk, such as a reliability diagram or decision curves.
+) -> None:  # fmt: skip
+    """Draw a figure for a paper or a talk.
 
-    The kind `trend` takes saved tables of one day each, or rows with a column of dates (--day), as
-    `softcal watch` does. The kind `bins` draws SMECE for each number of bins.
+    The kind `trend` takes what `softcal watch` takes; `bins` varies their number.
 
     Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
-    from softcal._validation.rules import refuse_bad_level
-    from softcal.plot import draw_bins, draw_gaps, draw_reliability, refuse_format, save_figure
+    from softcal.plot import draw_bins, draw_gaps, draw_reliability
+    from softcal.plot.sheet import refuse_format, save_figure
 
-    refuse_bad_level(level)
     output = given(output, "pass the file to write: -o figure.pdf, or .svg or .png.")
     refuse_format(output)
     _refuse_of_another_kind(
@@ -129,12 +106,14 @@ def plot(
     looks = _Looks(size=size.value, title=title)
     if kind is Kind.TREND:
         days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
-        figure = _trend(days, how, 0.02 if tolerance is None else tolerance, level, looks)
+        figure = _trend(
+            days, how, 0.02 if tolerance is None else tolerance, level, looks, by_week=every is None
+        )
     elif kind is Kind.DECISION:
         figure = _decision(data, how, threshold or [], level, looks)
     else:
         tables = load_tables(data, how, bins=bins)
-        _refuse_bounds(tables)
+        refuse_bounds(tables, "a figure")
         if kind is Kind.BINS:
             figure = draw_bins(tables, by=by, ordered=ordered, level=level, **looks)
         else:
@@ -163,26 +142,16 @@ def _refuse_of_another_kind(kind: Kind, options: dict[str, object]) -> None:
             raise InputError(message)
 
 
-def _refuse_bounds(tables: TableSet) -> None:
-    from softcal.table.tableset import BOUNDS
-
-    if tables.targets == BOUNDS:
-        message = (
-            "a figure needs labels, but these are known only as intervals: `softcal score` prints "
-            "the bounds of SMECE."
-        )
-        raise InputError(message)
-
-
 def _trend(
-    days: list[tuple[str, TableSet]], how: Described, tolerance: float, level: float, looks: _Looks
-) -> Figure:
+    days: list[tuple[str, TableSet]], how: Described, tolerance: float, level: float,
+    looks: _Looks, *, by_week: bool,
+) -> Figure:  # fmt: skip
     from softcal.inference.sequential import Watch
     from softcal.plot import draw_watch
 
     watching = Watch(tolerance=tolerance, level=level, by=how.by or ())
     states = [watching.update(tables, date=date) for date, tables in days]
-    return draw_watch(states, tolerance=tolerance, level=level, **looks)
+    return draw_watch(states, tolerance=tolerance, level=level, by_week=by_week, **looks)
 
 
 def _decision(
@@ -192,32 +161,24 @@ def _decision(
     import numpy as np
 
     from softcal.bins import Bins
+    from softcal.cards.decide import refuse_other_tables
     from softcal.decision import checked_thresholds, net_benefit
-    from softcal.plot import draw_decision, lines_of, parts_of
-    from softcal.scanning.sample import Sample, basis
+    from softcal.plot import draw_decision
+    from softcal.plot.figures import lines_of, parts_of
 
     by = how.by[0] if how.by else None
-    if by and how.group:
-        message = (
-            "decision curves of segments do not account for groups: leave --by or --group out."
-        )
-        raise InputError(message)
     at = checked_thresholds(marked) if marked else np.array([])
     # As in `softcal decide`: rows may have any threshold, saved tables those of their grid.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
-    sample = Sample()
-    look = sample.add if how.group and bins else None  # groups need the rows
-    tables = load_tables(data, how, bins=bins, look=look)
-    refuse_other_tables(tables, at, of_rows=look is not None and sample.complete)
+    tables = load_tables(data, how, bins=bins)
+    refuse_other_tables(tables, at)
     fine = tables.coarsen(tables.grid)
     edges = tables.grid.edges[:-1]
     reached = [fine[model].count[::-1].cumsum()[::-1] >= 0.01 * tables.n for model in fine]
     highest = max(float(edges[np.any(reached, axis=0)].max()), 1.5 * float(at.max(initial=0)), 0.1)
     drawn = edges[edges <= min(highest, 0.99)]
-    lines = {name: {"y_true": rel} for name, rel in lines_of(parts_of(fine, by)).items()}
-    models = basis(tables, sample).models if look else lines
     curves = {
-        name: net_benefit(**of_model, thresholds=drawn, level=level)
-        for name, of_model in models.items()
+        name: net_benefit(rel, drawn, level=level)
+        for name, rel in lines_of(parts_of(fine, by)).items()
     }
     return draw_decision(curves, marked=marked, **looks)

@@ -11,13 +11,7 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import printable
 from softcal.cli.describe import BOUNDS, Described, describes
-from softcal.cli.options import (
-    Level,
-    MaybeBins,
-    RowsOrTables,
-    notes,
-    source_name,
-)
+from softcal.cli.options import Level, MaybeBins, RowsOrTables, notes, source_name
 from softcal.cli.tables import load_tables, saved_files
 
 if TYPE_CHECKING:
@@ -82,5 +76,12 @@ def _about(tables: TableSet, data: list[str], *, renamed: bool) -> About:
 
 
 def _title(models: list[str] | tuple[str, ...]) -> str:
+    """Return a title with the names of the models, or their number if it would be long."""
     *others, last = models
-    return f"Calibration of {', '.join(others)} and {last}" if others else f"Calibration of {last}"
+    named = f"{', '.join(others)} and {last}" if others else last
+    if others and len(named) > _LONGEST:
+        named = f"{len(models)} models"
+    return f"Calibration of {named}"
+
+
+_LONGEST = 60

@@ -7,29 +7,22 @@ from datetime import date as calendar_date
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
 from softcal._display import counted, printable
+from softcal.cli import options as opt
 from softcal.cli.describe import Described, describes
-from softcal.cli.options import (
-    DataFiles,
-    NumberOfBins,
-    source_name,
-)
 from softcal.cli.tables import load_tables, saved_files
 from softcal.exceptions import InputError
 
 
 @describes(without=("by_rater",))
 def scan(
-    data: DataFiles,
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="FILE")],
-    bins: NumberOfBins = 10,
-    date: Annotated[
-        str | None, typer.Option(help="Date of the rows, such as 2026-05-31.", metavar="DATE")
-    ] = None,
+    data: opt.DataFiles,
+    output: Annotated[Path, opt.asks("File to write.", "FILE", "-o", "--output")],
+    bins: opt.NumberOfBins = 10,
+    date: Annotated[str | None, opt.asks("Date of the rows, such as 2026-05-31.", "DATE")] = None,
     *,
     how: Described,
 ) -> None:
@@ -53,7 +46,7 @@ def scan(
         models += f", {len(tables.classes):,} classes"
     by_columns = f", by {' and '.join(tables.by_names)}" if tables.by_names else ""
     rows = rows_text(tables)
-    text = f"{source_name(data)}: {rows}, {models}{by_columns}. Saved: {output}"
+    text = f"{opt.source_name(data)}: {rows}, {models}{by_columns}. Saved: {output}"
     terminal.console().print(Text(printable(text)), soft_wrap=True)
 
 

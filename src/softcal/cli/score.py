@@ -5,20 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from softcal import terminal
+from softcal.cli import options as opt
 from softcal.cli.describe import Described, describes
-from softcal.cli.options import (
-    DEFAULT_LEVEL,
-    Format,
-    Level,
-    MaybeBins,
-    Output,
-    RowsOrTables,
-    print_card,
-    source_name,
-)
 from softcal.cli.tables import described, load_tables
 from softcal.exceptions import InputError
 
@@ -31,46 +20,43 @@ if TYPE_CHECKING:
 
 @describes
 def score(
-    data: RowsOrTables,
-    bins: MaybeBins = None,
-    level: Level = DEFAULT_LEVEL,
+    data: opt.RowsOrTables,
+    bins: opt.MaybeBins = None,
+    level: opt.Level = opt.DEFAULT_LEVEL,
     save: Annotated[
-        Path | None,
-        typer.Option(help="Also save the tables, as `softcal scan`.", metavar="FILE"),
+        Path | None, opt.asks("Also save the tables, as `softcal scan`.", "FILE")
     ] = None,
-    format_: Output = Format.TABLE,
+    format_: opt.Output = opt.Format.TABLE,
     *,
     how: Described,
 ) -> None:
-    """Compute SMECE, its interval, a calibration test, and the Brier score.
+    """Compute SMECE, its interval, a test, and the Brier score.
 
     Example: softcal score data.csv --label y --pred p
     """
-    from softcal._validation.rules import refuse_bad_level
     from softcal.cards import RaterScoreCard, ScoreCard
     from softcal.cards import score as score_card
 
-    refuse_bad_level(level)
     if how.bounds:
         _refuse_level(level)
     tables = load_tables(data, how, bins=bins, pairs=save is not None)
     if save is not None:
         tables.save(save)
-    card = score_card(tables, source=source_name(data), by=how.by or (), level=level)
+    card = score_card(tables, source=opt.source_name(data), by=how.by or (), level=level)
     if how.by_rater is not None and isinstance(card, ScoreCard):
         found = _by_rater(data, how, tables.bins, level)
         card = RaterScoreCard(**vars(card), by_rater=found)
     show_scores(tables, card, level, format_)
 
 
-def show_scores(tables: TableSet, card: Card, level: float, format_: Format) -> None:
+def show_scores(tables: TableSet, card: Card, level: float, format_: opt.Format) -> None:
     """Print the scores of a set of tables, and a diagram of text."""
     from softcal.table.tableset import BOUNDS, LABEL
 
     if tables.targets == BOUNDS:
         _refuse_level(level)
-    print_card(card, format_)
-    if format_ is Format.TABLE and tables.targets == (LABEL,):
+    opt.print_card(card, format_)
+    if format_ is opt.Format.TABLE and tables.targets == (LABEL,):
         from softcal.cli.sketch import show_sketch
 
         console = terminal.console()
@@ -90,6 +76,6 @@ def _by_rater(data: list[str], how: Described, bins: Bins, level: float) -> ByRa
 
 def _refuse_level(level: float) -> None:
     """Raise if a level is given for bounds, which are not confidence intervals."""
-    if level != DEFAULT_LEVEL:
+    if level != opt.DEFAULT_LEVEL:
         message = "--label-low and --label-high cannot be combined with --level."
         raise InputError(message)

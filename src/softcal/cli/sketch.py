@@ -10,7 +10,7 @@ from rich.text import Text
 
 from softcal._display import printable
 from softcal.inference.gaps import gap_intervals
-from softcal.plot import MARKS, style_of, with_many_rows
+from softcal.plot.sheet import MARKS, style_of, with_many_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

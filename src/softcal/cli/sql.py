@@ -9,29 +9,27 @@ from typing import Annotated, Any
 import typer
 
 from softcal.cli.describe import Described, describes
+from softcal.cli.options import asks
 from softcal.exceptions import InputError
 
-_USED = (
-    "label", "pred", "by", "weight", "votes", "positive", "data_file", "label_low", "label_high",
-    "vote_columns", "pred_scale", "label_scale",
-)  # fmt: skip
 _Dialect = StrEnum("_Dialect", [
     "duckdb", "spark", "postgres", "bigquery", "snowflake", "databricks", "redshift", "trino",
 ])  # fmt: skip
 
 
-@describes(without=tuple(field for field in Described._fields if field not in _USED))
+@describes(only=(
+    "label", "pred", "by", "weight", "votes", "positive", "data_file", "label_low", "label_high",
+    "vote_columns", "pred_scale", "label_scale",
+))  # fmt: skip
 def sql(
     table: Annotated[
         str, typer.Argument(help="Table, or anything that may follow FROM.", metavar="TABLE")
     ],
-    dialect: Annotated[
-        _Dialect, typer.Option(help=f"SQL dialect: {', '.join(_Dialect)}.", metavar="NAME")
-    ] = _Dialect.duckdb,
+    dialect: Annotated[_Dialect, asks(f"One of {', '.join(_Dialect)}.", "NAME")] = _Dialect.duckdb,
     *,
     how: Described,
 ) -> None:
-    """Print a SQL query that adds up a table in one pass; softcal reads its result.
+    """Print a SQL query that adds up a table for softcal.
 
     Run the query in your database, then read its result in Python with
     `softcal.tables_from_query(result)`.

@@ -216,6 +216,18 @@ def refuse_empty(tables: TableSet) -> None:
     raise InputError(message)
 
 
+def refuse_bounds(tables: TableSet, what: str) -> None:
+    """Raise if the labels of saved tables are known only as intervals."""
+    from softcal.table.tableset import BOUNDS
+
+    if tables.targets == BOUNDS:
+        message = (
+            f"{what} needs labels, but these are known only as intervals: `softcal score` prints "
+            "the bounds of SMECE."
+        )
+        raise InputError(message)
+
+
 def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> TableSet:
     """Return the sum of saved tables; raise if a file is given twice."""
     from softcal.table.files import load

@@ -131,6 +131,15 @@ def check(
         "check", y_true, y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes,
         groups=groups,
     )  # fmt: skip
+    error = _display.error_name(hard_labels=rel.has_hard_labels)
+    return check_table(rel, error, max_smece, max_gap, min_rows=min_rows, level=level)
+
+
+def check_table(
+    rel: Reliability, error: str, max_smece: float | None, max_gap: float | None, *,
+    min_rows: int, level: float,
+) -> Check:  # fmt: skip
+    """Check a table as `check` does; `error` is what the reasons call the error."""
     refuse_no_rows(rel)
     refuse_bad_level(level)
     _refuse_bad_limits(max_smece, max_gap, min_rows)
@@ -138,7 +147,7 @@ def check(
         level = (1 + level) / 2
     judged = []
     if max_smece is not None:
-        judged.append(_judge_smece(rel, real(max_smece), level))
+        judged.append(_judge_smece(rel, error, real(max_smece), level))
     if max_gap is not None:
         judged += _judge_gaps(rel, real(max_gap), min_rows, level)
     judged.sort(key=lambda each: _WORST_FIRST.index(each.outcome))
@@ -215,10 +224,10 @@ def amounts_text(found: dict[str, int], more: str = "") -> str:
     return " with the votes of ".join(_display.counted(n, more + unit) for unit, n in found.items())
 
 
-def _judge_smece(rel: Reliability, limit: float, level: float) -> _Judged:
+def _judge_smece(rel: Reliability, error: str, limit: float, level: float) -> _Judged:
     found = smece_interval(rel, level=level)
     interval = f"{_display.percent(level)} interval {found.low:.4f} to {found.high:.4f}"
-    name = f"SMECE {found.value:.4f} ({interval})"
+    name = f"{error} {found.value:.4f} ({interval})"
     z = normal_reach((1 - level) / 2)
     return _judged(name, (found.low, found.debiased, found.high), limit, z)
 

@@ -24,7 +24,7 @@ the group's bins (Cauchy and Schwarz).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, inf, log, nan
 from typing import TYPE_CHECKING, NamedTuple
@@ -195,6 +195,7 @@ class _Stream:
         self._since = np.full((2, 2, _DAYS.size), log(_FIRST_SHARE))
         self.log_evidence = self.highest = 0.0
         self.smece_new = nan
+        self.has_hard_labels = True
 
     def update(self, rel: Reliability, day: int, date: Date, max_weight: float) -> None:
         """Add the rows of a day."""
@@ -203,12 +204,13 @@ class _Stream:
         if not n:
             return
         self._add_start(_Start(day, date, self.sums))
+        self.has_hard_labels &= rel.has_hard_labels
         s = rel.sums
         patterns = np.array([np.ones_like(self._middles), self._tilt()])
         of_bins, of_patterns = _squares(rel, patterns)
         new = np.array([s.residual, s.weight, of_bins])
         new /= np.array([[-max_weight], [max_weight], [max_weight**2]])
-        self.smece_new = float(np.abs(new[0]).sum() / new[1].sum())
+        self.smece_new = _smece(new)
         of_patterns = of_patterns / max_weight**2
         added = np.array([patterns @ new[0], np.abs(patterns) @ new[1], of_patterns])
         gained = self._gained(patterns, s, new, None if rel.ties is None else added)
@@ -313,6 +315,8 @@ class StreamState(_display.Printed):
         SMECE of the rows of this update alone; NaN without rows.
     edges : ndarray
         The edges of the bins.
+    has_hard_labels : bool
+        Whether every label so far is exactly 0 or 1.
     """
 
     model: str
@@ -323,6 +327,7 @@ class StreamState(_display.Printed):
     alarm: bool
     smece_new: float
     edges: FloatArray
+    has_hard_labels: bool
     _level: float
     _tolerance: float
     _sums: _Sums
@@ -338,8 +343,7 @@ class StreamState(_display.Printed):
     @property
     def smece(self) -> float:
         """SMECE of all rows so far; NaN before the first."""
-        total, weight, _ = self._sums.bins
-        return float(np.abs(total).sum() / weight.sum()) if self.n else nan
+        return _smece(self._sums.bins)
 
     @property
     def low(self) -> float:
@@ -353,10 +357,14 @@ class StreamState(_display.Printed):
 
     @cached_property
     def _reach(self) -> float:
+        return self._reach_of(self._sums) if self.n else nan
+
+    def _reach_of(self, sums: _Sums, share: float = 1.0) -> float:
+        """Return the reach of the band of SMECE, which has a share of the probability to miss."""
         # SMECE is the largest sum over all patterns of signs: bound all of them at once.
-        _, weight, variance = self._sums.bins
-        needed = (weight > 0).sum() * log(2) - log(1 - self._level)
-        return float(largest_sum(variance.sum(), needed) / weight.sum()) if self.n else nan
+        _, weight, variance = sums.bins
+        needed = (weight > 0).sum() * log(2) - log((1 - self._level) * share)
+        return float(largest_sum(variance.sum(), needed) / weight.sum())
 
     @property
     def gap(self) -> FloatArray:
@@ -415,6 +423,39 @@ class StreamState(_display.Printed):
         return float(-total / weight)
 
     @property
+    def smece_since(self) -> float:
+        """SMECE of the rows since then."""
+        return _smece(self._begin[1].bins) if self.n else nan
+
+    @property
+    def low_since(self) -> float:
+        r"""Lower end of a band of `smece_since`, valid although the data choose the start.
+
+        The band holds for all starts and at all times simultaneously: the rows since update k have
+        the share \(1/(k(k + 1))\) of 1 - level, and these shares add up to at most 1.
+        """
+        return max(self.smece_since - self._reach_since, 0.0)
+
+    @property
+    def high_since(self) -> float:
+        """Upper end of the band."""
+        return min(self.smece_since + self._reach_since, 1.0)
+
+    @cached_property
+    def _reach_since(self) -> float:
+        if not self.n:
+            return nan
+        start, sums = self._begin
+        return self._reach_of(sums, 1 / (start.day * (start.day + 1)))
+
+    def after(self, earlier: StreamState | None) -> StreamState:
+        """Return this state with the SMECE of all rows after an earlier state as `smece_new`."""
+        if earlier is None or not earlier.n:
+            return replace(self, smece_new=self.smece)
+        sums = self._sums.since(earlier._sums)  # noqa: SLF001  of the same class
+        return replace(self, smece_new=_smece(sums.bins) if self.n > earlier.n else nan)
+
+    @property
     def bins(self) -> tuple[int, ...]:
         """The bins with the most evidence since then, at most three."""
         if not self.n:
@@ -433,8 +474,9 @@ class StreamState(_display.Printed):
         return f"{self.model}, {self.column} = {MISSING if self.value is None else self.value}"
 
     def _shown(self) -> _display.Shown:
+        error = _display.error_name(hard_labels=self.has_hard_labels)
         title = (
-            f"{_display.printable(self.name)}: {self.n:,} rows, SMECE {self.smece:.4f} "
+            f"{_display.printable(self.name)}: {self.n:,} rows, {error} {self.smece:.4f} "
             f"({self.low:.4f} to {self.high:.4f}), evidence {self.evidence:.3g}"
         )
         return title, [], []
@@ -478,6 +520,11 @@ class WatchState(_display.Printed):
         return _exp(self.log_evidence)
 
     @property
+    def error_name(self) -> str:
+        """What the error of all streams is called: ECE if every label is 0 or 1, else SMECE."""
+        return _display.error_name(hard_labels=all(each.has_hard_labels for each in self.streams))
+
+    @property
     def since(self) -> Date | None:
         """The date on which the error of `worst` most likely began; None without an alarm."""
         return self.worst.since if self.alarm else None
@@ -507,12 +554,13 @@ class WatchState(_display.Printed):
             return "No alarm, and no rows so far."
         if not self.alarm:
             return (
-                f"No alarm. {numbers} SMECE so far {worst.smece:.4f} ({worst.low:.4f} to "
-                f"{worst.high:.4f})."
+                f"No alarm. {numbers} {self.error_name} so far {worst.smece:.4f} "
+                f"({worst.low:.4f} to {worst.high:.4f})."
             )
         return (
             f"Alarm on {self.alarm_date} for {name}. Since {worst.since} its predictions are "
-            f"{worst.direction}, with a mean gap of {worst.gap_since:+.4f}. {numbers}"
+            f"{worst.direction}, with a mean gap of {worst.gap_since:+.4f} and {self.error_name} "
+            f"{worst.smece_since:.4f} ({worst.low_since:.4f} to {worst.high_since:.4f}). {numbers}"
         )
 
 
@@ -757,8 +805,8 @@ class Watch:
             name: StreamState(
                 *name, stream.n, stream.log_evidence,
                 stream.highest + log(self._shares[name]) >= alarm_at,
-                stream.smece_new, stream.bins.edges, self._level, self._tolerance, stream.sums,
-                tuple(stream.starts),
+                stream.smece_new, stream.bins.edges, stream.has_hard_labels, self._level,
+                self._tolerance, stream.sums, tuple(stream.starts),
             )
             for name, stream in self._streams.items()
         }  # fmt: skip
@@ -775,6 +823,12 @@ class Watch:
             date, n, log_evidence, _exp(-self._highest), alarm, self._alarm_date,
             tuple(streams.values()), worst,
         )  # fmt: skip
+
+
+def _smece(bins: FloatArray) -> float:
+    """Return SMECE from the lines of `_Sums.bins`; NaN without rows."""
+    weight = bins[1].sum()
+    return float(np.abs(bins[0]).sum() / weight) if weight else nan
 
 
 def _exp(x: float) -> float:

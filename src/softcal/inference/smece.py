@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
 
 ABOVE_ITS_INTERVAL = (
-    "SMECE is above its interval, because noise increases it if bins have few rows. The interval "
-    "is for the SMECE of unlimited data. Use fewer bins."
+    "The error is above its interval, because noise increases it if bins have few rows. The "
+    "interval is for the error on unlimited data. Use fewer bins."
 )
 
 

@@ -18,7 +18,13 @@ from softcal._validation.rules import generator, refuse_bad_level
 from softcal.exceptions import InputError
 from softcal.inference.intervals import score_limits, student_reach
 from softcal.metrics.corp import corp, isotonic
-from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows, rows_or_table
+from softcal.table.owners import Groups
+from softcal.table.reliability import (
+    Reliability,
+    refuse_no_rows,
+    refuse_products_of_groups,
+    rows_or_table,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -174,8 +180,7 @@ def calibration_summary(
     ----------
     y_true, y_prob, sample_weight, groups
         As in `reliability`; or a Reliability alone. Its bins should be fine, because each is
-        represented by its mean prediction: `tables.coarsen(tables.grid)["model"]`. A table with
-        groups is refused: pass the rows.
+        represented by its mean prediction: `tables.coarsen(tables.grid)["model"]`.
     level : float
         The level of the intervals, between 0 and 1.
     rng : numpy.random.Generator or int, default=0
@@ -272,36 +277,32 @@ class _Atoms(NamedTuple):
     @staticmethod
     def of_table(rel: Reliability) -> _Atoms:
         refuse_no_rows(rel)
-        refuse_groups("calibration_summary", rel)
-        filled = rel.count > 0
-        s = rel.sums
-        weight, label, label_var = (each[filled] for each in (s.weight, s.label, s.label_var))
-        unit = s.weight_sq[filled] / weight  # a row's weight, exact for equal weights
-        share = weight / weight.max()  # so that no sum overflows
-        return _Atoms._of_bins(
-            rel.mean_prob[filled], share / share.sum(), label / weight,
-            (label - label_var) / weight, weight / unit, rel.n,
-        )  # fmt: skip
-
-    @staticmethod
-    def _of_bins(
-        prob: FloatArray,
-        weight: FloatArray,
-        mean: FloatArray,
-        square: FloatArray,
-        rows: FloatArray,
-        n: int,
-    ) -> _Atoms:
-        """Return two labels for each mean of labels and of their squares."""
-        mean = np.clip(mean, 0.0, 1.0)
-        most = mean * (1 - mean)
-        share = np.sqrt(np.clip((square - mean**2) / np.where(most > 0, most, 1.0), 0.0, 1.0))
+        refuse_products_of_groups("calibration_summary", rel)
+        s, groups = rel.sums, rel.groups
+        if isinstance(groups, Groups):
+            owner, place, n = groups.owner, groups.place, groups.count
+            weight, label = groups.values[1], groups.labels(rel.sums)
+        else:
+            place, n = np.flatnonzero(rel.count), rel.n
+            owner, weight, label = None, s.weight[place], s.label[place]
+        mean = np.clip(label / weight, 0.0, 1.0)
+        # The labels of a bin have the same share of the variance of outcomes in all its groups.
+        most, least = (
+            np.bincount(place, weight * each, s.weight.size)[place]
+            for each in (mean * (1 - mean), mean**2)
+        )
+        more = (s.label - s.label_var)[place] - least
+        share = np.sqrt(np.clip(more / np.where(most > 0, most, 1.0), 0.0, 1.0))
+        rows = weight * (s.weight / np.where(s.weight_sq > 0, s.weight_sq, 1.0))[place]
         part = np.concatenate([1 - mean, mean])
-        label = np.concatenate([mean * (1 - share), mean + (1 - mean) * share])
+        two = np.concatenate([mean * (1 - share), mean + (1 - mean) * share])
         some = part > 0
-        prob, weight, many = (np.tile(each, 2)[some] for each in (prob, weight, rows))
+        weight = weight / weight.max()  # so that no sum overflows
+        columns = (rel.mean_prob[place], weight / weight.sum(), rows)
+        prob, weight, rows = (np.tile(each, 2)[some] for each in columns)
         part = part[some]
-        return _Atoms(prob, label[some], weight * part, many * part, None, n)
+        owner = None if owner is None else np.tile(owner, 2)[some]
+        return _Atoms(prob, two[some], weight * part, rows * part, owner, n)
 
     def error(self, term: FloatArray) -> float:
         """Return the standard error of the sum of terms, over independent rows or groups."""
@@ -354,7 +355,7 @@ class _Atoms(NamedTuple):
         `own` is the share of the row in its own fitted value.
         """
         if self.owner is not None:
-            own = np.minimum(np.bincount(self.owner, own)[self.owner], 0.5)
+            own = np.minimum(np.bincount(self.owner, own * self.rows)[self.owner], 0.5)
         out: FloatArray = 1 / np.maximum(1 - own, 0.1)
         return out
 

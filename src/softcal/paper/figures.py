@@ -10,7 +10,8 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from softcal.paper.experiments import STEEPNESSES
 from softcal.paper.model import HALF_WIDTH, MODELS, SEED, limit_ece, limit_smece, predictions
-from softcal.plot import BLUE, GREEN, VERMILLION, ReliabilityDisplay, bare, style_of
+from softcal.plot import ReliabilityDisplay
+from softcal.plot.sheet import BLUE, GREEN, VERMILLION, bare, style_of
 from softcal.table.reliability import reliability
 
 if TYPE_CHECKING:

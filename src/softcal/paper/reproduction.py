@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcal._io import written_whole
+from softcal.cards.card import plain
+from softcal.cards.paper import (
+    TABLES,
+    Cell,
+    DrawnOutcomes,
+    Erratum,
+    Further,
+    ManyDimensions,
+    ManyVotes,
+    Mismatch,
+    PaperCard,
+)
 from softcal.paper.experiments import (
     METRICS,
     PAIRS,
@@ -45,50 +57,6 @@ if TYPE_CHECKING:
 
 TOTAL_ROWS = 5000 * (1 + len(STEEPNESSES)) + 1000 * 1000 * len(STEEPNESSES) + 500 * sum(SIZES)
 """The number of rows that the four experiments draw, for a progress bar."""
-
-TABLES = {
-    "experiment_1": "Experiment 1: k = 2, n = 5,000",
-    "experiment_2": "Experiment 2: over k, n = 5,000",
-    "experiment_3": "Experiment 3: ranking accuracy, 1,000 replications, n = 1,000",
-    "experiment_3_pairs": "Experiment 3: accuracy of each pair at k = 2",
-    "experiment_4": "Experiment 4: over n, k = 2, 500 replications",
-}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One printed number, and ours: with the paper's bins, with the last bin closed, and the limit.
-
-    `row` and `column` are its position in the table. `limit` is None for a standard deviation.
-    """
-
-    table: str
-    row: str
-    column: str
-    printed: float
-    open: float
-    closed: float
-    limit: float | None
-    decimals: int
-
-    @property
-    def name(self) -> str:
-        """The name of the cell: its row and column."""
-        return f"{self.row}, {self.column}"
-
-    @property
-    def reproduced(self) -> bool:
-        """Whether our number, with the paper's bins, has the same printed digits."""
-        return self.shown(self.open) == self.shown(self.printed)
-
-    @property
-    def changed_by_closing(self) -> bool:
-        """Whether closing the last bin changes a printed digit."""
-        return self.shown(self.open) != self.shown(self.closed)
-
-    def shown(self, value: float) -> str:
-        """Format a value with as many decimals as in the paper."""
-        return f"{value:.{self.decimals}f}"
 
 
 @dataclass(frozen=True)
@@ -316,38 +284,30 @@ class Report:
     cells: list[Cell]
     errata: list[dict[str, Any]]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as plain data, for `softcal paper --format json`."""
-        return {
-            "printed": len(self.cells),
-            "reproduced": sum(cell.reproduced for cell in self.cells),
-            "mismatches": [
-                {
-                    "table": cell.table,
-                    "cell": cell.name,
-                    "printed": cell.printed,
-                    "ours": round(cell.open, cell.decimals),
-                    "why": "the paper's own overall accuracy is the mean of its ten pairs only "
-                    "with our number: see the errata",
-                }
+    def card(self) -> PaperCard:
+        """Return everything as `softcal paper` prints it."""
+        return PaperCard(
+            printed=len(self.cells), reproduced=sum(cell.reproduced for cell in self.cells),
+            mismatches=[
+                Mismatch(
+                    table=cell.table, cell=cell.name, printed=cell.printed,
+                    ours=round(cell.open, cell.decimals),
+                    why="the paper's own overall accuracy is the mean of its ten pairs only with "
+                    "our number: see the errata",
+                )
                 for cell in self.cells
                 if not cell.reproduced
             ],
-            "tables": {
-                table: [
-                    {key: value for key, value in asdict(cell).items() if key != "table"}
-                    for cell in self.cells
-                    if cell.table == table
-                ]
-                for table in TABLES
+            tables={
+                table: [cell for cell in self.cells if cell.table == table] for table in TABLES
             },
-            "errata": self.errata,
-            "further": {
-                "experiment_5": _plain(self.outcomes),
-                "experiment_6": _plain(self.votes),
-                "experiment_7": _plain(self.dimensions),
-            },
-        }
+            errata=[Erratum(**each) for each in self.errata],
+            further=Further(
+                experiment_5=DrawnOutcomes(**_plain(self.outcomes)),
+                experiment_6=ManyVotes(**_plain(self.votes)),
+                experiment_7=ManyDimensions(**_plain(self.dimensions)),
+            ),
+        )  # fmt: skip
 
     def csv_tables(self) -> dict[str, tuple[dict[str, Any], ...]]:
         """Return the rows of the CSV file of each table, including experiments 5 to 7."""
@@ -431,7 +391,5 @@ def _columns(result: VoteScores | Dimensions) -> dict[str, Any]:
 
 
 def _plain(result: Outcomes | VoteScores | Dimensions) -> dict[str, Any]:
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in vars(result).items()
-    }
+    found: dict[str, Any] = plain(vars(result))
+    return found

@@ -13,13 +13,13 @@ from softcal.table.tableset import TOP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from softcal.cards.parts import Off
+    from softcal.cards.verdict import Verdict
     from softcal.inference.summary import CalibrationSummary
-    from softcal.report.verdict import Part, Verdict
-    from softcal.scanning.sample import Basis
     from softcal.table.tableset import TableSet
 
 
-def worst_part(found: Verdict, parts: Sequence[Part]) -> Part | None:
+def worst_part(found: Verdict, parts: Sequence[Off]) -> Off | None:
     """Return the part with the largest error that is sure, if that is above the error of all rows.
 
     `parts` are segments, classes, and thresholds whose simultaneous intervals exclude 0.
@@ -29,7 +29,7 @@ def worst_part(found: Verdict, parts: Sequence[Part]) -> Part | None:
 
 
 def next_command(
-    tables: TableSet, found: Verdict, parts: Sequence[Part], command: str, tolerance: float
+    tables: TableSet, found: Verdict, parts: Sequence[Off], command: str, tolerance: float
 ) -> str:
     """Return the command of the next step; empty if there is none.
 
@@ -51,15 +51,15 @@ def next_command(
     return f"{start} --half-width {tolerance:.4g}".replace("recalibrate", "plan", 1)
 
 
-def line_of(
-    tables: TableSet, source: Basis, model: str, level: float
-) -> CalibrationSummary | str | None:
-    """Return the summary that has the calibration line of a model, or why there is none."""
-    grid = {"y_true": tables.coarsen(tables.grid)[model]}
+def line_of(tables: TableSet, model: str, level: float) -> CalibrationSummary | str | None:
+    """Return the summary that has the calibration line of a model, or why there is none.
+
+    Return None for one row, which has no interval.
+    """
+    if tables.n < 2:
+        return None
     try:
-        found = calibration_summary(
-            **(grid if tables.about.group is None else source.models[model]), level=level
-        )
+        found = calibration_summary(tables.coarsen(tables.grid)[model], level=level)
     except InputError as error:
         return str(error)
     return found.note or found

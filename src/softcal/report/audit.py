@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import percent
+from softcal.cards.card import chance
 from softcal.inference.segments import MOST_CELLS
 from softcal.report.template import refuse_other_suffix, write_html
 
@@ -40,7 +41,7 @@ def write_audit_page(
         "level": percent(audits[0].level), "audits": [_lists(each) for each in audits],
         "open": _OPEN, "most_cells": MOST_CELLS,
     }  # fmt: skip
-    write_html(path, "audit", said, {"chance": _chance, "points": _points})
+    write_html(path, "audit", said, {"chance": chance, "points": _points})
 
 
 def _lists(audit: Audit) -> dict[str, Any]:
@@ -55,10 +56,6 @@ def _lists(audit: Audit) -> dict[str, Any]:
         "more_rest": max(len(rest) - _MOST, 0),
         "reach": max(max(-each.low, each.high) for each in shown) or 1.0,
     }
-
-
-def _chance(pvalue: float) -> str:
-    return "<0.001" if pvalue < 0.001 else f"{pvalue:.3f}"
 
 
 def _points(value: float) -> str:

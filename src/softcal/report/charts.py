@@ -18,7 +18,7 @@ import altair as alt
 
 from softcal._io import written_whole
 from softcal.exceptions import InputError
-from softcal.plot import COLORS, LINES, MARKS
+from softcal.plot.sheet import COLORS, LINES, MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def _styled(
     Channels of the same models share one legend. It is part of a chart that a reader saves.
     """
     given = alt.Legend(
-        orient="top", columns=1, title=None, labelFontSize=12, labelLimit=alt.ExprRef("width"),
+        orient="top", columns=1, title=None, labelFontSize=12, labelLimit=alt.ExprRef("width - 30"),
         symbolOpacity=1, **looks,
     )  # fmt: skip
     styles = [styles[k % len(styles)] for k in range(len(models))]
@@ -220,7 +220,7 @@ def _sweep(models: list[str]) -> dict[str, Any]:
 def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
     x = alt.X(
         "threshold:Q", scale=alt.Scale(nice=False),
-        axis=alt.Axis(title="threshold", format=".0%", tickCount=8),
+        axis=alt.Axis(title="threshold", format=".0%", tickCount=8, labelSeparation=6),
     )  # fmt: skip
     y = alt.Y(
         "value:Q", scale=alt.Scale(domain=ends),

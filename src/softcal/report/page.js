@@ -20,7 +20,6 @@ const range = (low, high, n = 3) => `${limit(low, n)} to ${limit(high, n)}`;
 const measureOf = (labels) => (labels === "hard" ? report.hardened : report.error);
 const labelOf = (labels) => (labels === "hard" ? "hardened label" : "label");
 const labelsOf = (labels) => (labels === "hard" ? "hardened labels" : "labels as they are");
-const aboveItsInterval = byId("above").textContent;
 
 function chosen() {
   const names = report.models.map((model) => model.name);
@@ -64,7 +63,6 @@ function recompute() {
     (choice.labels === "hard" ? `${report.hardened}.` : "labels as they are.");
   for (const place of document.querySelectorAll(".measure")) place.textContent = measureOf(choice.labels);
   for (const place of document.querySelectorAll(".label-kind")) place.textContent = labelOf(choice.labels);
-  byId("above").textContent = aboveItsInterval.replaceAll("SMECE", measureOf(choice.labels));
   byId("bins").setAttribute("aria-valuetext", `${choice.bins} bins`);
   let rows = [], above = false;
   report.models.forEach((model, i) => {

@@ -6,38 +6,38 @@ import json
 import re
 from collections import defaultdict
 from datetime import UTC, datetime
-from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import RANGE, ends, percent, printable
+from softcal._display import RANGE, ends, error_name, percent, printable
 from softcal._validation.days import day_of
-from softcal.exceptions import InputError
-from softcal.inference.comparison import compare_pairs
-from softcal.inference.gaps import gap_intervals
-from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
-from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
-from softcal.plot import COLORS, bin_choices
-from softcal.report.answers import line_of, next_command, worst_part
-from softcal.report.charts import SHAPES, charts, vega_script
-from softcal.report.classes import MOST_ROWS, class_panel, part_row, surest
-from softcal.report.commands import Commands
-from softcal.report.costs import basis_of, decision_panel
-from softcal.report.sample import recalibration_panel, table_panel
-from softcal.report.template import own_text, write_html
-from softcal.report.verdict import (
+from softcal.cards.card import chance, plain
+from softcal.cards.classes import ClassScoreCard
+from softcal.cards.parts import Off, class_scores, outer_columns, segment_scores
+from softcal.cards.verdict import (
     TOLERANCE,
     TOO_LARGE_TO_LEAVE_OPEN,
-    Part,
-    chance,
     limit,
     points,
     signed,
     signed_limit,
     verdict,
 )
+from softcal.exceptions import InputError
+from softcal.inference.comparison import compare_pairs
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.smece import ABOVE_ITS_INTERVAL, smece_interval
+from softcal.plot.figures import bin_choices
+from softcal.plot.sheet import COLORS
+from softcal.report.answers import line_of, next_command, worst_part
+from softcal.report.charts import SHAPES, charts, vega_script
+from softcal.report.commands import Commands
+from softcal.report.costs import decision_panel
+from softcal.report.diagrams import class_panel
+from softcal.report.recalibration import recalibration_panel, table_panel
+from softcal.report.template import own_text, six_digits, write_html
 from softcal.table.files import content
 from softcal.table.tableset import BOUNDS, MISSING, TOP
 
@@ -47,11 +47,9 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from softcal._validation.inputs import FloatArray
+    from softcal.cards.parts import PartScore
+    from softcal.cards.verdict import Verdict
     from softcal.inference.comparison import Comparison
-    from softcal.inference.ordinal import ItemMetric
-    from softcal.inference.smece import Interval
-    from softcal.report.verdict import Verdict
     from softcal.scanning.sample import Sample
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
@@ -60,7 +58,9 @@ MAX_MODELS = 8
 MAX_SEGMENTS = 200
 _SEGMENTS_SHOWN = 20  # the others are folded
 _BINS_SHOWN = 5  # of those that stand out; the others are folded
+_MOST_CLASSES = 200  # per model that the page lists; the CSV download has all
 _MOST_CLASSES_SAVED = 100  # in the tables that a reader can download
+_LONGEST_NAME = 32  # in a card beside another one
 _NEARLY_0 = 1e-6  # the end of the first bin of a grid
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
@@ -140,17 +140,18 @@ def write_page(
     for column in columns:
         _refuse_many_segments(tables, column)
     segments = _segments(tables, columns, level)
-    classes = class_panel(tables, tables.classes, level) if tables.classes else []
-    thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
-    parts = _parts_off(segments, {"class": classes, "threshold": thresholds})
+    panels = {
+        kind: class_panel(tables, class_scores(tables, names, level), level) if names else []
+        for kind, names in (("class", tables.classes), ("threshold", tables.thresholds))
+    }
+    parts = _parts_off(segments, panels)
     models = _models(tables, level, tolerance, parts)
-    error = "ECE" if models[0].hardened is None else "SMECE"
+    error = error_name(hard_labels=tables.has_hard_labels)
     drawn = _drawn(tables, models, segments, level)
-    source = basis_of(tables, sample)
-    drawn["decision"] = source and decision_panel(source, tables, level)
+    drawn["decision"] = decision_panel(tables, level)
     drawn["classes"] = [
-        {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
-        for part in classes
+        {"name": part["name"], "rows": [_csv_of_class(row) for row in part["rows"]]}
+        for part in panels["class"]
     ]
     _trends(segments)
     said = _said(tables, models, segments, about, level, tolerance)
@@ -169,16 +170,16 @@ def write_page(
             {
                 "part": worst_part(found := model.verdict, off := parts[model.name]),
                 "command": next_command(tables, found, off, command, tolerance),
-                "line": source and line_of(tables, source, model.name, level),
+                "line": line_of(tables, model.name, level),
             }
             for model, command in zip(models, commands, strict=True)
         ],
-        "extremes": _extremes(models, sample),
+        "extremes": [_extremes(model.fine) for model in models],
         "repairs": repairs, "from_rows": sample is not None,
-        "classes": classes, "class_reach": _reach([*classes, *thresholds]),
-        "most_classes": MOST_ROWS, "thresholds": thresholds,
-        "cumulative": _cumulative(tables, level) if thresholds else [],
-        "item_scores": _item_scores(tables, level),
+        "classes": panels["class"], "thresholds": panels["threshold"],
+        "class_reach": _reach([each for panel in panels.values() for each in panel]),
+        "most_classes": _MOST_CLASSES,
+        "scores": ClassScoreCard.of(tables, about.source, (), level) if said["top"] else None,
         "sweep_above": any(
             value > high for model in drawn["models"] for value, _, high, *_ in model["soft"]
         ),
@@ -199,34 +200,29 @@ def _refuse_many_segments(tables: TableSet, column: str) -> None:
 
 def _parts_off(
     segments: list[dict[str, Any]], panels: dict[str, list[dict[str, Any]]]
-) -> dict[str, list[Part]]:
+) -> dict[str, list[Off]]:
     """Return the segments, classes, and thresholds of each model whose intervals exclude 0."""
     named = [("segment", each["by"], each["models"]) for each in segments]
     named += [(kind, "", panel) for kind, panel in panels.items()]
-    out: dict[str, list[Part]] = defaultdict(list)
+    out: dict[str, list[Off]] = defaultdict(list)
     for kind, column, models in named:
         for model in models:
-            out[model["name"]] += [
-                Part(kind, f"{column} = {row['value']}" if column else row["value"], row["low"],
-                     row["high"], column)
-                for row in model["rows"]
-                if row["low"] > 0
-            ]  # fmt: skip
+            out[model["name"]] += Off.of(kind, model["rows"], column)
     return out
 
 
 def _models(
-    tables: TableSet, level: float, tolerance: float, parts: dict[str, list[Part]]
+    tables: TableSet, level: float, tolerance: float, parts: dict[str, list[Off]]
 ) -> list[_Model]:
     out = []
     on_grid = dict(tables.coarsen(tables.grid))
-    soft = not all(fine.has_hard_labels for fine in on_grid.values())
+    soft = not tables.has_hard_labels
     for i, (name, fine) in enumerate(on_grid.items()):
         hardened = fine.hardened() if soft else None
         found = verdict(
             fine, hardened, tables.bins, level, tolerance=tolerance,
             top_label=tables.targets[0] == TOP, parts=parts[name],
-            measure="SMECE" if soft else "ECE",
+            measure=error_name(hard_labels=not soft),
         )  # fmt: skip
         mark = _MARKS[SHAPES[i % len(SHAPES)]]
         out.append(_Model(name, fine, hardened, found, COLORS[i % len(COLORS)], mark))
@@ -252,8 +248,9 @@ def _write(path: Path, said: dict[str, Any], drawn: dict[str, Any]) -> None:
         "script": own_text("page.js"),
     }
     filters = {
-        "breakable": _breakable, "command": _command, "limit": limit, "points": points,
-        "signed": signed, "signed_limit": signed_limit, "chance": chance, "listed": _listed,
+        "breakable": _breakable, "clipped": _clipped, "command": _command, "listed": _listed,
+        "limit": limit, "points": points, "signed": signed, "signed_limit": signed_limit,
+        "chance": chance,
     }  # fmt: skip
     write_html(path, "page", said, filters, drawn["error"])
 
@@ -306,27 +303,19 @@ def _repeating(models: list[_Model], segments: list[dict[str, Any]]) -> list[str
         for k, model in enumerate(models)
         if segments
         and model.verdict.state == "miscalibrated"
-        and all(row["against"] != "worse" for each in segments for row in each["models"][k]["rows"])
+        and all(row.against != "worse" for each in segments for row in each["models"][k]["rows"])
     ]
 
 
-def _extremes(models: list[_Model], sample: Sample | None) -> list[str]:
-    """Return how many predictions of each model are 0 and 1, as far as it is known.
+def _extremes(fine: Reliability) -> str:
+    """Return how many predictions are 0 and 1, as far as the table tells.
 
-    All rows of a bin without variance p(1 - p) are 0, or 1. Otherwise only the rows tell.
+    All rows of a bin without variance p(1 - p) are 0, or 1.
     """
-    out = []
-    for name, fine, *_ in models:
-        zeros, ones = int(fine.count[0]), int(fine.count[-1])
-        if sample is not None and sample.sees(name):
-            out.append(f"{sample.zeros[name]:,} and {sample.ones[name]:,}")
-        elif len(fine.bins) > 1 and not fine.sums.prob_var[[0, -1]].any():
-            out.append(f"{zeros:,} and {ones:,}")
-        elif fine.bins.edges[1] <= _NEARLY_0:
-            out.append(f"{zeros:,} and {ones:,} within 0.000001")
-        else:
-            out.append("unknown")
-    return out
+    zeros, ones = int(fine.count[0]), int(fine.count[-1])
+    if len(fine.bins) > 1 and not fine.sums.prob_var[[0, -1]].any():
+        return f"{zeros:,} and {ones:,}"
+    return f"{zeros:,} and {ones:,} within 0.000001" if fine.bins.edges[1] <= _NEARLY_0 else ""
 
 
 def _hardened(tables: TableSet) -> str:
@@ -336,7 +325,7 @@ def _hardened(tables: TableSet) -> str:
 
 def _reach(parts: list[dict[str, Any]]) -> float:
     """Return the upper end of the scale for the intervals of all rows."""
-    return max((row["high"] for part in parts for row in part["rows"]), default=1) or 1
+    return max((row.high for part in parts for row in part["rows"]), default=1) or 1
 
 
 def _bin_reach(models: list[_Model]) -> float:
@@ -364,7 +353,7 @@ def _drawn(
             }
             for model in models
         ],
-        "segments": [{"by": each["by"], "models": each["models"]} for each in segments],
+        "segments": [{"by": each["by"], "models": plain(each["models"])} for each in segments],
         "tables": None if whole is None else content(whole),
     }
 
@@ -372,25 +361,22 @@ def _drawn(
 def _predictions(rel: Reliability) -> list[list[float]]:
     """Return the filled bins with their rows, shares of the weight, and mean predictions."""
     share = rel.sums.weight / rel.sums.weight.sum()
-    filled = np.flatnonzero(rel.count)
-    return [filled.tolist(), rel.count[filled].tolist(), *_short(rel, share, rel.mean_prob)]
+    here = np.flatnonzero(rel.count)
+    columns = (six_digits(each[here]) for each in (share, rel.mean_prob))
+    return [here.tolist(), rel.count[here].tolist(), *columns]
 
 
 def _errors(rel: Reliability, level: float) -> list[Any]:
     """Return SMECE and its interval, and the mean label, gap, and interval of each filled bin."""
     found = smece_interval(rel, level=level)
-    columns = _short(rel, rel.mean_label, rel.gap, *gap_intervals(rel, level=level))
-    return [found.value, found.low, found.high, *columns]
+    columns = (rel.mean_label, rel.gap, *gap_intervals(rel, level=level))
+    of_bins = (six_digits(each[rel.count > 0]) for each in columns)
+    return [found.value, found.low, found.high, *of_bins]
 
 
-def _six_digits(row: dict[str, Any]) -> list[str | float]:
-    shown = (value for name, value in row.items() if name != "n")
-    return [x if isinstance(x, str) else float(f"{x:.6g}") for x in shown]
-
-
-def _short(rel: Reliability, *columns: FloatArray) -> list[list[float]]:
-    """Return the columns of filled bins with six digits, because the page shows four."""
-    return [[float(f"{x:.6g}") for x in column[rel.count > 0].tolist()] for column in columns]
+def _csv_of_class(row: PartScore) -> list[str | float]:
+    numbers = (row.share, row.smece, row.debiased, row.low, row.high, row.bias)
+    return [row.value, *six_digits(np.array(numbers))]
 
 
 def _without_segments(tables: TableSet) -> TableSet | None:
@@ -405,63 +391,22 @@ def _without_segments(tables: TableSet) -> TableSet | None:
     return tables.stored_on(tables.grid if fine else tables.bins)
 
 
-def _cumulative(tables: TableSet, level: float) -> list[dict[str, Any]]:
-    """List the cumulative SMECE of each model, with its interval."""
-    each = [(m, cumulative_smece_interval(tables.cumulative(m), level=level)) for m in tables]
-    return [{"name": m, "value": e.value, "low": e.low, "high": e.high} for m, e in each]
-
-
-def _item_scores(tables: TableSet, level: float) -> list[tuple[str, list[str]]]:
-    """Return the scores of single items of many classes, each with one text per model."""
-    if "scores" not in tables.blocks:
-        return []
-    found = [tables.item_scores(model) for model in tables]
-    rows = []
-    for name, key in _ITEM_SCORES.items():
-        values = [getattr(each, key) for each in found]
-        if any(value is not None for value in values):
-            shown = partial(signed, digits=4) if key == "ent_ce_signed" else _score
-            rows.append((name, ["unknown" if v is None else shown(v) for v in values]))
-            if key in ORDERED_METRICS and tables.about.group is None:
-                rows.append((f"{name}, {percent(level)} interval", _limits(tables, key, level)))
-    return rows
-
-
-def _limits(tables: TableSet, metric: ItemMetric, level: float) -> list[str]:
-    """Return the interval of an item score of ordered classes, one text per model."""
-    each = (score_interval(tables, model, metric=metric, level=level) for model in tables)
-    return [f"{found.low:.4f} to {found.high:.4f}" for found in each]
-
-
-def _score(value: float) -> str:
-    return "infinite" if np.isinf(value) else f"{value:.4f}"
-
-
-_ITEM_SCORES = {
-    "Wasserstein distance, in classes": "wasserstein",
-    "Wasserstein distance of a perfect model, from vote noise alone": "wasserstein_floor",
-    "ranked probability score": "ranked_probability_score",
-    "ranked probability score without vote noise": "ranked_probability_score_without_vote_noise",
-    "Manhattan distance": "manhattan",
-    "Manhattan distance of a perfect model, from vote noise alone": "manhattan_floor",
-    "Brier score": "brier",
-    "Brier score without vote noise": "brier_without_vote_noise",
-    "log loss": "log_loss",
-    "KL divergence": "kl_divergence",
-    "DistCE (total variation distance)": "dist_ce",
-    "DistCE of a perfect model, from vote noise": "dist_ce_floor",
-    "EntCE (absolute difference of entropies)": "ent_ce",
-    "difference of entropies (above 0: less certain than the labels)": "ent_ce_signed",
-    "RankCS (share of rows with classes in the right order; higher is better)": "rank_cs",
-}
-
-
 def _breakable(name: str) -> Markup:
     """Allow a name to break after _ - . and /."""
     from markupsafe import Markup, escape
 
     parts = re.split(r"(?<=[_\-./])(?=\w)", printable(name))
     return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+def _clipped(name: str) -> str:
+    """Leave out the middle of a long name.
+
+    >>> _clipped("resnet_152_finetuned_on_imagenet_and_radiology_reports")
+    'resnet_152_finetuned…ogy_reports'
+    """
+    name = printable(name)
+    return name if len(name) <= _LONGEST_NAME else f"{name[:20]}…{name[-11:]}"
 
 
 def _command(text: str) -> Markup:
@@ -485,47 +430,16 @@ def _pairs(tables: TableSet, level: float) -> list[tuple[Comparison, float]]:
 
 
 def _segments(tables: TableSet, columns: Sequence[str], level: float) -> list[dict[str, Any]]:
-    """Return the segments of each column and model, worst first, with simultaneous intervals."""
-    found = {
-        column: {
-            MISSING if value is None else value: segment
-            for value, segment in tables.by(column).items()
-            if segment.n
-        }
-        for column in columns
-    }
-    intervals = sum(map(len, found.values())) * len(tables)
-    wholes = {model: smece_interval(tables[model], level=level) for model in tables if found}
-    together = 1 - (1 - level) / max(intervals, 1)
-    outer = _outer(tables, columns)
+    """Return the segments of each column and model, and the column that this one divides."""
+    outer = outer_columns(tables, columns)
     return [
         {
             "by": column,
             "inside": outer.get(column),
-            "models": [
-                {"name": model, "rows": _segment_rows(segments, model, whole, together)}
-                for model, whole in wholes.items()
-            ],
+            "models": [{"name": model, "rows": rows} for model, rows in found.items()],
         }
-        for column, segments in found.items()
+        for column, found in segment_scores(tables, columns, level).items()
     ]
-
-
-def _outer(tables: TableSet, columns: Sequence[str]) -> dict[str, str]:
-    """Return the column that each nested one divides further: its values have one value of it."""
-    lists = {c: [cell[tables.by_names.index(c)] for cell in tables.axes.cell] for c in columns}
-    order = {column: (len(set(lists[column])), k) for k, column in enumerate(columns)}
-    out = {}
-    for inner, (size, _) in order.items():
-        around = [
-            other
-            for other in columns
-            if order[other][0] > 1 and order[other] < order[inner]
-            and len(set(zip(lists[inner], lists[other], strict=True))) == size
-        ]  # fmt: skip
-        if around:
-            out[inner] = min(around, key=order.__getitem__)
-    return out
 
 
 _FEWEST_IN_ORDER = 3
@@ -572,10 +486,10 @@ def in_order(values: Sequence[str]) -> dict[str, float]:
 def _trends(segments: list[dict[str, Any]]) -> None:
     """Add the largest error that is sure, and the places of ordered segments on a chart."""
     for each in segments:
-        order = in_order([row["value"] for row in each["models"][0]["rows"]])
+        order = in_order([row.value for row in each["models"][0]["rows"]])
         nearest = np.diff([*order.values()]).min(initial=360)
         each |= {"order": order, "nearest": float(nearest), "ticks": _ticks(order)}
-        each["sure"] = max(row["low"] for part in each["models"] for row in part["rows"])
+        each["sure"] = max(row.low for part in each["models"] for row in part["rows"])
 
 
 def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
@@ -586,20 +500,6 @@ def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
         if not ticks or ticks[-1]["x"] + width <= x <= 370 - width / 2:
             ticks.append({"x": x, "text": value})
     return ticks
-
-
-def _segment_rows(
-    segments: dict[str, TableSet], model: str, whole: Interval, level: float
-) -> list[dict[str, Any]]:
-    """Return the segments of one column and model by the SMECE that is sure, largest first."""
-    rows = [part_row(value, segment[model], level) for value, segment in segments.items()]
-    for row in rows:
-        row["against"] = "unclear"
-        if row["low"] > whole.high:
-            row["against"] = "worse"
-        elif row["high"] < whole.low:
-            row["against"] = "better"
-    return sorted(rows, key=surest)
 
 
 def _listed(names: Sequence[str]) -> str:

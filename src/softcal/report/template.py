@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from softcal._validation.inputs import FloatArray
+
 
 def own_text(name: str) -> Markup:
     """Return a file of this package, which is not escaped because it is ours."""
@@ -49,3 +51,8 @@ def write_html(
 def _shown(value: object) -> object:
     """Escape control and bidirectional characters in text; `Markup` is ours and stays as it is."""
     return printable(value) if type(value) is str else value
+
+
+def six_digits(values: FloatArray) -> list[float]:
+    """Return numbers for the script with six digits, because the page shows four."""
+    return [float(f"{x:.6g}") for x in values.tolist()]

@@ -5,22 +5,19 @@ from __future__ import annotations
 import io
 import re
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from softcal._display import percent
-from softcal._validation.days import Every, day_of
+from softcal.cards.verdict import signed
+from softcal.inference.weeks import BY_WEEK, weeks_of
 from softcal.plot import draw_watch
 from softcal.report.template import refuse_other_suffix, write_html
-from softcal.report.verdict import signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from softcal._validation.days import Day
-    from softcal.inference.sequential import WatchState
-
-_FEW_ROWS = 30  # per update, on average: the errors of such updates are mostly noise
+    from softcal.inference.sequential import StreamState, WatchState
 
 
 def write_watch_page(
@@ -31,6 +28,7 @@ def write_watch_page(
     level: float,
     title: str = "Calibration over time",
     notes: Sequence[str] = (),
+    by_week: bool = True,
 ) -> None:
     """Write the history of a `Watch` as one HTML file that needs no network.
 
@@ -46,54 +44,38 @@ def write_watch_page(
         The title of the page.
     notes : sequence of str
         What is notable about how the data were read.
+    by_week : bool
+        Whether weeks replace days with few rows (`softcal.inference.weeks.weeks_of`).
     """
     from markupsafe import Markup
 
     refuse_other_suffix(path)
-    last, unit = states[-1], _unit(states)
+    last, weeks = states[-1], weeks_of(states) if by_week else []
     said = {
         "title": title, "notes": notes, "last": last, "states": states, "tolerance": tolerance,
-        "level": percent(level), "threshold": 1 / (1 - level), "unit": unit,
-        "updates": _updates(states, unit)[::-1],
+        "level": percent(level), "threshold": 1 / (1 - level),
+        "unit": "week" if weeks else "update", "why": BY_WEEK if weeks else "",
+        "updates": [(state, _whole(state, last)) for state in (weeks or states)[::-1]],
         "segments": sorted(
             (each for each in last.streams if each.column is not None),
             key=lambda each: -each.log_evidence,
         ),
         # Safe: all text is drawn as paths, so that no text from the data is in it.
-        "figure": Markup(_svg(states, tolerance, level)),  # noqa: S704
+        "figure": Markup(_svg(states, tolerance, level, by_week=by_week)),  # noqa: S704
     }  # fmt: skip
-    write_html(path, "watch", said, {"digits": _digits, "signed": signed})
+    write_html(path, "watch", said, {"digits": _digits, "signed": signed}, last.error_name)
 
 
-def _unit(states: Sequence[WatchState]) -> Every | None:
-    """Return weeks if updates have few rows and their dates are days; otherwise None."""
-    few = sum(state.n for state in states) < _FEW_ROWS * len(states)
-    weeks = {_day(state).begin(Every.WEEK) for state in states}
-    return Every.WEEK if few and len(weeks) < len(states) else None
+def _whole(state: WatchState, last: WatchState) -> StreamState:
+    """Return all rows of the model that is worst at the end."""
+    name = last.worst.model
+    return next(each for each in state.streams if each.model == name and each.column is None)
 
 
-def _day(state: WatchState) -> Day:
-    found = day_of(str(state.date))
-    assert found is not None  # noqa: S101 - a `Watch` refuses other dates
-    return found
-
-
-def _updates(states: Sequence[WatchState], unit: Every | None) -> list[dict[str, Any]]:
-    """Return the last state of each week, or each state, with the rows up to it."""
-    model = states[-1].worst.model
-    out: dict[Any, dict[str, Any]] = {}
-    for k, state in enumerate(states):
-        begin = _day(state).begin(unit) if unit else None
-        own = out.setdefault(begin or k, {"date": begin.label() if begin else state.date, "n": 0})
-        whole = next(each for each in state.streams if each.model == model and each.column is None)
-        own |= {"n": own["n"] + state.n, "state": state, "whole": whole}
-    return list(out.values())
-
-
-def _svg(states: Sequence[WatchState], tolerance: float, level: float) -> str:
+def _svg(states: Sequence[WatchState], tolerance: float, level: float, *, by_week: bool) -> str:
     """Return the figure as an SVG element, without comments, which contain names of the data."""
     drawn = io.StringIO()
-    figure = draw_watch(states, tolerance=tolerance, level=level)
+    figure = draw_watch(states, tolerance=tolerance, level=level, by_week=by_week)
     figure.savefig(drawn, format="svg", metadata={"Date": None}, transparent=True)
     svg = drawn.getvalue()
     svg = re.sub(r"<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)

@@ -35,8 +35,6 @@ class Sample:
         self._limit = np.inf  # no row with a larger key can be kept
         self._kept: list[dict[str, npt.NDArray[Any]]] = []
         self._first: Mapping[str, Rows] = {}
-        self.zeros: Counter[str] = Counter()  # predictions of exactly 0, of all rows of each model
-        self.ones: Counter[str] = Counter()
 
     def add(self, piece: int, rows: Mapping[str, Rows], groups: Coded | None = None) -> None:
         """Add the next rows of a piece; threads may add pieces in any order."""
@@ -49,9 +47,6 @@ class Sample:
         at = np.flatnonzero(key < limit)
         columns = {"key": key[at], "piece": np.full(at.size, piece), "row": before + at}
         columns["y"] = as_float64(first.y_true[at])
-        counted = ... if first.sample_weight is None else first.sample_weight > 0
-        zeros = {name: np.count_nonzero(each.y_prob[counted] == 0) for name, each in rows.items()}
-        ones = {name: np.count_nonzero(each.y_prob[counted] == 1) for name, each in rows.items()}
         columns |= {f"p {name}": as_float64(each.y_prob[at]) for name, each in rows.items()}
         if first.sample_weight is not None:
             columns["weight"] = as_float64(first.sample_weight[at])
@@ -62,8 +57,6 @@ class Sample:
             columns["group"] = np.array([str(groups.names[k]) for k in numbers], dtype=object)
         with self._lock:
             self._first = self._first or rows
-            self.zeros.update(zeros)
-            self.ones.update(ones)
             self._kept.append(columns)
             # Not after every piece, because that would copy the whole sample each time.
             if sum(each["key"].size for each in self._kept) > 2 * self._most:
@@ -77,10 +70,6 @@ class Sample:
             self._limit = float(columns["key"].max())
         self._kept = [columns]
         return columns
-
-    def sees(self, model: str) -> bool:
-        """Return whether rows of a model were added."""
-        return model in self._first
 
     def rows(self, model: str, most: int) -> tuple[Rows, npt.NDArray[Any] | None]:
         """Return at most so many rows of a model in their original order, and their groups."""

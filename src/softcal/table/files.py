@@ -169,44 +169,46 @@ def schema() -> dict[str, Any]:
         bool: {"type": "boolean"},
     }
     text, maybe_text, count = kinds[str], kinds[str | None], {"type": "integer", "minimum": 0}
-    bins = {"anyOf": [{"type": "integer", "minimum": 1}, _list_of({"type": "number"}, 2)]}
+    bins = {"anyOf": [{"type": "integer", "minimum": 1}, list_of({"type": "number"}, 2)]}
     of_axes = {
-        "models": _list_of(text, 1),
-        "targets": _list_of(text, 1),
-        "by": _list_of(text),
-        "cells": _list_of(_list_of(maybe_text)),
+        "models": list_of(text, 1),
+        "targets": list_of(text, 1),
+        "by": list_of(text),
+        "cells": list_of(list_of(maybe_text)),
         "owners": {"description": "The number of groups, or the names of raters.",
-                   "anyOf": [count, _list_of(text)]},
-        "segments": _list_of({"type": "object", "additionalProperties": maybe_text}),
+                   "anyOf": [count, list_of(text)]},
+        "segments": list_of({"type": "object", "additionalProperties": maybe_text}),
         "bins": bins,
         "grid": {"anyOf": [{"const": "standard"}, bins]},
         "pair_bins": {"anyOf": [{"type": "null"}, bins]},
     }  # fmt: skip
     blocks = {}
     for name, block in BLOCKS.items():
-        keys = dict.fromkeys(key_names(block), _list_of(count))
-        sums = {f"sum_{each}": _list_of({"type": ["number", "null"]}) for each in block.sums}
-        blocks[name] = _object(keys | sums, keys)
+        keys = dict.fromkeys(key_names(block), list_of(count))
+        sums = {f"sum_{each}": list_of({"type": ["number", "null"]}) for each in block.sums}
+        blocks[name] = object_of(keys | sums, keys)
     parts = {
         "format": {"const": FORMAT},
         "schema": {"const": SCHEMA},
         **{key: kinds[kind] for key, kind in get_type_hints(About).items()},
         **of_axes,
-        "blocks": _object(blocks, ["tables"]),
+        "blocks": object_of(blocks, ["tables"]),
     }
     return {
         "title": "A saved set of tables, as softcal scan writes it",
         "description": "Entries are lists of equal length. Keys count from 0. A sum that is 0 in "
         f"all entries is omitted. A set of {MANY:,} entries or more is a Parquet file.",
-        **_object(parts | {_io.CHECKSUM: text}, parts),
+        **object_of(parts | {_io.CHECKSUM: text}, parts),
     }
 
 
-def _list_of(items: dict[str, Any], fewest: int = 0) -> dict[str, Any]:
+def list_of(items: dict[str, Any], fewest: int = 0) -> dict[str, Any]:
+    """Return the schema of a list."""
     return {"type": "array", "items": items} | ({"minItems": fewest} if fewest else {})
 
 
-def _object(properties: dict[str, Any], required: Iterable[str]) -> dict[str, Any]:
+def object_of(properties: dict[str, Any], required: Iterable[str]) -> dict[str, Any]:
+    """Return the schema of an object without further properties."""
     return {
         "type": "object",
         "properties": properties,

@@ -198,6 +198,20 @@ class Groups(Owners):
         found = group_entries(rows, both.theirs[group.numbers], bins, cell)
         return Groups.of(both.names, *found.beneath(0))
 
+    def labels(self, sums: Sums) -> FloatArray:
+        """Return the sum of labels of each entry, whose rows count with the bin's mean prediction.
+
+        Each is from 0 to the weight of the entry. Those of a bin add up to the label of its rows.
+        """
+        weight, total = self.values[1], np.maximum(sums.weight, 1e-300)
+        mean_prob = (sums.label + sums.residual) / total
+        found = np.clip(weight * mean_prob[self.place] - self.values[0], 0.0, weight)
+        seen = np.bincount(self.place, found, total.size)
+        down = np.minimum(sums.label / np.maximum(seen, 1e-300), 1.0)
+        up = np.minimum((total - sums.label) / np.maximum(total - seen, 1e-300), 1.0)
+        out: FloatArray = weight - up[self.place] * (weight - down[self.place] * found)
+        return np.clip(out, 0.0, weight)
+
     def clusters(self, n_bins: int) -> Clusters:
         """Return the products of the groups' sums, for variances."""
         residual, weight = (self.matrix(row, n_bins) for row in self.values)

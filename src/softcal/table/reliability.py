@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from softcal._validation.inputs import Coded, FloatArray, Rows
-    from softcal.plot import Drawing, ReliabilityDisplay
+    from softcal.plot import ReliabilityDisplay
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,7 +343,7 @@ class Reliability(_display.Printed):
         name: str | None = None,
         level: float = 0.95,
         simultaneous: bool = False,
-        **drawing: Unpack[Drawing],
+        **drawing: Any,
     ) -> ReliabilityDisplay:
         """Draw the reliability diagram with matplotlib.
 
@@ -545,12 +545,12 @@ def warn_if_hard(rel: Reliability, names: inputs.Names = inputs.DEFAULT_NAMES) -
         warn(inputs.swapped(names.y_true, names.y_prob))
 
 
-def refuse_groups(function: str, rel: Reliability) -> None:
-    """Refuse a table with groups for a function that needs the labels of each group."""
-    if rel.clusters is not None:
+def refuse_products_of_groups(function: str, rel: Reliability) -> None:
+    """Refuse a table that has products of the groups' sums, but not the sums themselves."""
+    if isinstance(rel.groups, Clusters):
         message = (
-            f"{function} of a table with groups has no interval: the table does not store the "
-            "labels of each group. Pass the rows and groups=."
+            f"{function} of these groups has no interval: softcal 0.2, which saved the table, did "
+            "not store the sums of each group. Scan the rows again, or pass them with groups=."
         )
         raise InputError(message)
 

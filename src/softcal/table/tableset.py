@@ -170,6 +170,13 @@ class TableSet(_display.Printed, Mapping[str, Reliability]):
         return self.about.group is not None or self.about.rater is not None
 
     @property
+    def has_hard_labels(self) -> bool:
+        """Whether every label is exactly 0 or 1, for all models and classes."""
+        return self.targets != BOUNDS and all(
+            self[model, target].has_hard_labels for model in self.models for target in self.targets
+        )
+
+    @property
     def n(self) -> int:
         """The number of rows with positive weight."""
         return int(self.blocks["tables"].beneath(0, 0).values[0].sum())

@@ -21,6 +21,7 @@ from softcal.inference.smece import smece_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from softcal.cards.parts import Off
     from softcal.inference.smece import Interval
     from softcal.table.reliability import Reliability
 
@@ -60,16 +61,6 @@ class BinGap(NamedTuple):
     mean: Gap
 
 
-class Part(NamedTuple):
-    """A segment, class, or threshold whose simultaneous interval of SMECE excludes 0."""
-
-    kind: str  # "segment", "class", or "threshold"
-    name: str
-    low: float
-    high: float
-    column: str = ""  # of a segment
-
-
 class Verdict(NamedTuple):
     """The verdict on a model in words."""
 
@@ -99,7 +90,7 @@ def verdict(
     *,
     tolerance: float = TOLERANCE,
     top_label: bool = False,
-    parts: Sequence[Part] = (),
+    parts: Sequence[Off] = (),
     measure: str = "SMECE",
 ) -> Verdict:
     """Return the verdict on a model from its fine table; `hard` has hardened labels, if known.
@@ -184,10 +175,11 @@ def severity_of(interval: Interval, tolerance: float, *, sure: bool) -> Severity
     return "off, size unclear" if sure else "undecided"
 
 
-def _kinds_text(parts: Sequence[Part]) -> str:
+def _kinds_text(parts: Sequence[Off]) -> str:
     """Count segments, classes, and thresholds.
 
-    >>> _kinds_text([Part("segment", "a = 1", 0.1, 0.2), Part("class", "cat", 0.1, 0.3)])
+    >>> from softcal.cards.parts import Off
+    >>> _kinds_text([Off("segment", "a = 1", 0.1, 0.2), Off("class", "cat", 0.1, 0.3)])
     '1 segment and 1 class'
     """
     kinds = Counter(part.kind for part in parts).items()
@@ -197,7 +189,7 @@ def _kinds_text(parts: Sequence[Part]) -> str:
     )
 
 
-def _parts_text(parts: Sequence[Part], measure: str) -> str:
+def _parts_text(parts: Sequence[Off], measure: str) -> str:
     """Name the parts with the largest error that is sure."""
     worst = sorted(parts, key=lambda part: -part.low)[:_PARTS_NAMED]
     more = f", and {len(parts) - len(worst):,} more" if len(parts) > len(worst) else ""
@@ -325,7 +317,7 @@ def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: 
 
 
 def _next_step(
-    interval: Interval, rel: Reliability, state: State, matters: float, parts: Sequence[Part],
+    interval: Interval, rel: Reliability, state: State, matters: float, parts: Sequence[Off],
     measure: str,
 ) -> str:  # fmt: skip
     large = [part for part in parts if part.low > matters >= interval.low]
@@ -413,8 +405,3 @@ def _with_sign(value: float, shown: str) -> str:
     """Prepend the sign to a number as shown; 0 has none."""
     sign = "\N{MINUS SIGN}" if value < 0 else "+"
     return f"{sign}{shown}" if float(shown) else shown
-
-
-def chance(pvalue: float) -> str:
-    """Write a p-value."""
-    return "below 0.001" if pvalue < 0.001 else f"{pvalue:.3f}"
