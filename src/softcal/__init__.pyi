@@ -51,6 +51,11 @@ from .inference.raters import (
     rater_difference as rater_difference,
     reliability_by_rater as reliability_by_rater,
 )
+from .inference.routing import (
+    Route as Route,
+    RouteOptions as RouteOptions,
+    route as route,
+)
 from .inference.sequential import Watch as Watch
 from .inference.smece import smece_interval as smece_interval
 from .inference.summary import calibration_summary as calibration_summary

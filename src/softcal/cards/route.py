@@ -126,7 +126,7 @@ class RouteCard(OfTables):
         scores: Scores | None = None,
     ) -> RouteCard:
         """Return the rules of all models of a set, and of their segments."""
-        routes = routes_of(tables, max_disagreement=max_disagreement, level=level, anytime=anytime)
+        routes = routes_of(tables, max_disagreement, level, anytime=anytime)
         how = RouteOptions(top_label=tables.targets[0] == TOP, anytime=anytime)
         parts = [
             (f"{column} = {value}", part)
@@ -211,7 +211,7 @@ class RouteCard(OfTables):
 
 
 def routes_of(
-    tables: TableSet, *, max_disagreement: float, level: float, anytime: bool = False
+    tables: TableSet, max_disagreement: float, level: float, *, anytime: bool = False
 ) -> dict[str, Route]:
     """Return the route of each model of a set."""
     if tables.targets == BOUNDS:
@@ -249,7 +249,7 @@ class Scores:
         # Without groups at first: an empty table has none to add to.
         added = reliability(agree, score, bins=Bins.grid(), sample_weight=weights, groups=groups)
         self.table = added if not self.table.n else self.table + added
-        self.paired.add(1 - agree, 2 * np.maximum(p, 1 - p) - 1, score, w)
+        self.paired.add(1 - agree, np.maximum(p, 1 - p), score, w)
 
 
 def _row(pred: str, segment: str | None, score: str, found: Route) -> RouteRow:

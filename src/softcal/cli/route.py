@@ -18,24 +18,23 @@ def route(
     max_disagreement: Annotated[
         float, opt.asks("Largest mean share of people who disagree.", "X")
     ] = 0.05,
-    score: Annotated[str | None, opt.column_option("Accept by this score in [0, 1] too.")] = None,
+    score: Annotated[str | None, opt.asks("Also accept by this score in [0, 1].", "COL")] = None,
     crowd: Annotated[
-        str | None, opt.column_option("Accept by closeness to this predicted vote share too.")
+        str | None, opt.asks("Also accept if close to this predicted vote share.", "COL")
     ] = None,
-    at_every_look: Annotated[
-        bool, opt.asks("Hold at every look while rows are added.", "", "--at-every-look")
-    ] = False,
     level: opt.Level = opt.DEFAULT_LEVEL,
     plot: opt.Figure = None,
     format_: opt.Output = opt.Format.TABLE,
     *,
+    at_every_look: Annotated[
+        bool, opt.asks("Hold at every look while rows are added.", "", "--at-every-look")
+    ] = False,
     how: Described,
 ) -> None:
     """Find the predictions to accept without asking a person.
 
-    A row is accepted if its confidence is high enough that, with the confidence level, at most a
-    given share of people disagree with what is accepted. The exit code is 1 if no rule can be
-    promised.
+    At most a given share of people disagree with what is accepted. The exit code is 1 if no rule
+    can be promised.
 
     Example: softcal route data.csv --label share --pred p --max-disagreement 0.05
     """
@@ -50,14 +49,16 @@ def route(
     tables = load_tables(data, asked, look=None if scores is None else scores.look)
     if scores is not None:
         tables = tables.select(tables.models[:1])
-    given = {"max_disagreement": max_disagreement, "level": level, "anytime": at_every_look}
     card = RouteCard.of(
-        tables, source=opt.source_name(data), by=how.by or (), scores=scores, **given
-    )
+        tables, source=opt.source_name(data), by=how.by or (), max_disagreement=max_disagreement,
+        level=level, anytime=at_every_look, scores=scores,
+    )  # fmt: skip
     if plot is not None:
-        from softcal.plot import draw_routes, save_figure
+        from softcal.plot import draw_routes
+        from softcal.plot.sheet import save_figure
 
-        save_figure(draw_routes(routes_of(tables, **given)), plot)
+        routes = routes_of(tables, max_disagreement, level, anytime=at_every_look)
+        save_figure(draw_routes(routes), plot)
     opt.print_card(card, format_)
     raise typer.Exit(int(not card.promised))
 

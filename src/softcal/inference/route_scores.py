@@ -13,12 +13,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from softcal._validation.rules import refuse_bad_level
+from softcal.bins import Bins
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
-_BINS = 250  # of each score
+_GRID = Bins.grid()  # of each score, as of the tables of `route`
+_BINS = len(_GRID)
 
 
 class AreaDifference(NamedTuple):
@@ -53,8 +55,7 @@ class PairedScores:
         self, risk: FloatArray, first: FloatArray, second: FloatArray, weight: FloatArray
     ) -> None:
         """Add rows: the share of people who disagree, both scores, and weights."""
-        at = np.minimum((np.array([first, second]) * _BINS).astype(np.int64), _BINS - 1)
-        place = at[0] * _BINS + at[1]
+        place = _GRID.guide.locate(first) * _BINS + _GRID.guide.locate(second)
         terms = (weight, weight * risk, weight * risk**2, weight**2)
         self._sums += [np.bincount(place, each, _BINS**2).reshape(_BINS, _BINS) for each in terms]
 
