@@ -456,7 +456,7 @@ def draw_routes(
     (ax,) = page.panels
     for k, (name, found) in enumerate(routes.items()):
         style, curve = style_of(k), found.curve
-        many = curve.n >= min(_FEW_ACCEPTED, int(curve.n[-1]))
+        many = curve.n >= min(FEW_ACCEPTED, int(curve.n[-1]))
         at, *ends = (each[many] for each in (curve.share, curve.low, curve.risk, curve.high))
         said = "no rule" if found.rule is None else f"{found.rule.share:.0%} accepted"
         if found.hardened is not None:
@@ -480,7 +480,7 @@ def draw_routes(
     return page.finish("rows accepted, the surest first", "people who disagree")
 
 
-_FEW_ACCEPTED = 30  # rows: with fewer, the curve is mostly noise
+FEW_ACCEPTED = 30  # rows: with fewer, the curve is mostly noise
 
 
 def _in_order(found: NetBenefit | NetBenefitDifference, *names: str) -> list[FloatArray]:
