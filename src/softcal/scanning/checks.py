@@ -36,6 +36,7 @@ class Check(NamedTuple):
     raw: nw.Expr | None = None  # what it shows, if not the value
     names: bool = False  # whether the values are names, which have no range
     percent: bool = False  # whether a text may have a percent sign
+    stated: tuple[str, str] | None = None  # columns, and the option that states their scale
 
     def broken(self, rule: Rule) -> nw.Expr:
         """Return whether a value breaks a rule; it may be null where a value is missing."""

@@ -195,12 +195,12 @@ class Queries:
 
     def _votes(self, rows: Frame) -> Frame:
         """Join single votes v to rows; u is their weight."""
-        counted = self._plan.counted
-        assert counted is not None  # noqa: S101 - there are raters
-        assert counted.single is not None  # noqa: S101
+        joined = self._plan.joined
+        assert joined is not None  # noqa: S101 - there are raters
+        assert joined.single is not None  # noqa: S101
         part = nw.col("n") / nw.col("m")
         u = nw.col("w") * part if self._plan.weighted else part
-        found = counted.single.join(rows, on="item", how="inner").with_columns(u.alias("u"))
+        found = joined.single.join(rows, on="item", how="inner").with_columns(u.alias("u"))
         return found.filter(nw.col("u") > 0)
 
 

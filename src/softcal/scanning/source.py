@@ -189,6 +189,11 @@ class Here(Source):
         self.kind(name)
         return str(self._types[name]).startswith("TIMESTAMP")
 
+    def has_integers(self, name: str) -> bool:
+        """Return whether a column holds integers."""
+        self.kind(name)
+        return bool(re.fullmatch(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", str(self._types[name])))
+
     def parsed(self, name: str) -> bool:
         """Return whether numbers of a column are parsed from text."""
         return self.kind(name) == "text"
