@@ -468,8 +468,8 @@ def _kinds(ballots: Frame, votes: Votes, label: RawVotes) -> tuple[str, ...]:
         message = (
             f"{label.kind} must be the same in all votes of a rater: {other[0]:,} of "
             f"{_count(several):,} raters have several values, the first is {other[1][2]!r:.60} "
-            f"with {other[1][0]!r:.60} and {other[1][1]!r:.60}. Correct them, or name a column that "
-            "describes raters."
+            f"with {other[1][0]!r:.60} and {other[1][1]!r:.60}. Correct them, or name a column "
+            "that describes raters."
         )
         raise InputError(message)
     table = collected(pairs)

@@ -136,7 +136,7 @@ def class_rules(scale: Scale, option: str) -> tuple[tuple[Rule, ...], Rule | Non
     if scale == "percent":
         of_sums = ROW_SUM._replace(
             must=ROW_SUM.must.replace("1 within", "100% within"),
-            broken=lambda sums: ROW_SUM.broken(divided(sums, 100)),  # type: ignore[arg-type]
+            broken=lambda sums: ROW_SUM.broken(divided(sums, 100)),
         )
         return scaled_rules(CLASS_SHARE, scale, option), of_sums
     missing, outside = CLASS_SHARE

@@ -165,7 +165,7 @@ def planned(data: Data, con: Any) -> Plan:
         return _long(data, data.y_prob, con)
     joined = isinstance(data.y_true, RawVotes)
     source = opened_to_join(data.source, con) if joined else opened(data.source, con)
-    models, ranges = data.y_prob, _ranges(data, source)
+    models, ranges = data.y_prob, _ranges(data, source, con)
     uses = Uses(source)
     found = _found(data, models, uses, con, ranges)
     first, names = found.labels[0], dict.fromkeys(each.name for each in found.labels)
@@ -288,15 +288,8 @@ def _plain(
     return found
 
 
-def _ranges(data: Data, source: Source) -> tuple[Ranges, ...]:
-    found = []
-    for each in data.by:
-        if isinstance(each, Cut):
-            uses = Uses(source)
-            x = uses.number(each.column, what="numbers, to be cut into ranges")
-            rows = source.frame(uses.all)
-            found.append(ranges_of(each, rows.select(x.alias("x"))))
-    return tuple(found)
+def _ranges(data: Data, source: Source, con: Any) -> tuple[Ranges, ...]:
+    return tuple(ranges_of(each, source, con) for each in data.by if isinstance(each, Cut))
 
 
 def _long(data: Data, long: Long, con: Any) -> Plan:
@@ -307,7 +300,7 @@ def _long(data: Data, long: Long, con: Any) -> Plan:
     dropped = 0
     for name, (source, chosen) in _sources(data, long, con).items():
         uses = Uses(source)
-        ranges = ranges or _ranges(data, source)
+        ranges = ranges or _ranges(data, source, con)
         own = {name: Model(long.column)}  # type: ignore[arg-type]
         keep = None if chosen is None else (str(long.model), chosen)
         found = _found(data, own, uses, con, ranges, long.item, keep)

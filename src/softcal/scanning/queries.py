@@ -92,8 +92,7 @@ class Queries:
         names: Any = [] if plan.by else [()]
         cell = np.zeros(table.num_rows, dtype=np.int64)
         if plan.by and table.num_rows:
-            weight = numbers(table["rows"]) if "rows" in table.column_names else None
-            cell, names = self._cells.of_batch([table[name] for name in plan.by], weight)
+            cell, names = self._cells.of_batch([table[name] for name in plan.by])
         above = [cell] if owners is None else [cell, owners.numbers]
         keys = np.array([*above, *(numbers(table[name]) for name in places)], dtype=np.int64)
         found = Sparse.of_result(keys, values).under(*key)

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
@@ -103,6 +103,11 @@ class Source:
     def given(self, table: Any, con: Any) -> Frame:
         """Give an Arrow table to the engine of the rows, so that both can be joined."""
         return lazy(con.from_arrow(table))
+
+    def fetched(self, query: Frame, con: Any) -> Any:
+        """Return a query of the rows as a relation of our DuckDB, which can be read once."""
+        del con
+        return query.to_native()
 
     def refuse_unknown(self, name: str) -> None:
         """Raise if no column has a name, or several."""
@@ -378,6 +383,17 @@ class Engine(Source):
         """Give an Arrow table to the engine, so that both can be joined."""
         return uploaded(table, self._frame)
 
+    def fetched(self, query: Frame, con: Any) -> Any:
+        """Return a query of the rows as a relation of our DuckDB, which can be read once."""
+        import pyarrow as pa
+
+        parts = batches(query, 1 << 17)
+        first = next(parts, None)
+        if first is None:
+            return con.from_arrow(collected(query))
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], parts))
+        return con.from_arrow(reader)
+
     def kind(self, name: str) -> Kind:
         """Return what a column holds."""
         found = self._schema[name]
@@ -517,9 +533,14 @@ _numbers = count()
 
 def kept(rows: Frame, con: Any) -> Frame:
     """Compute rows of DuckDB once: a temporary table, which may spill to disk."""
+    return lazy(con.table(created(rows.to_native())))
+
+
+def created(relation: Any) -> str:
+    """Write a relation of DuckDB to a temporary table, and return its name."""
     name = f"kept_{next(_numbers)}"
-    rows.to_native().create(name)
-    return lazy(con.table(name))
+    relation.create(name)
+    return name
 
 
 def _reader(batches: Iterator[Any]) -> Any:
