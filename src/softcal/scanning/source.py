@@ -144,14 +144,8 @@ class Here(Source):
     def __init__(self, con: Any, parts: Sequence[Part], names: Sequence[str], place: str) -> None:
         self.con, self._parts, self.names, self.place = con, list(parts), list(names), place
         self.decimal = "."
-        self.hint_ = ""
         self.plain: Callable[..., Iterator[Any]] | None = None  # reads numbers without DuckDB
         refuse_wide(len(self.names))
-
-    @property
-    def hint(self) -> str:
-        """Why a column may be missing."""
-        return self.hint_
 
     @property
     def files(self) -> list[str]:

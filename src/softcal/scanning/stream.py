@@ -16,7 +16,7 @@ from softcal.scanning.cells import coded_groups
 from softcal.scanning.checks import BROKEN, GONE, refuse
 from softcal.scanning.class_sums import ClassEntries, class_entries, one_hot
 from softcal.scanning.source import Here, Table, batches
-from softcal.table.build import DenseSums, entries
+from softcal.table.build import entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,18 +84,14 @@ def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Stream
 
 def stream_classes(plan: Plan, builder: Builder, cells: Cells) -> Streamed | None:
     """Add up rows of many classes; None if a value breaks a rule."""
-    dense = DenseSums()
 
     def add_up(batch: Batch) -> ClassEntries | None:
         return _class_sums(batch, plan, builder, cells)
 
     def add(found: ClassEntries) -> None:
-        builder.add(found.entries)
-        dense.add(found.dense)
+        builder.add(found.entries, found.dense)
 
-    found = _streamed(class_batches(plan), add_up, add, ahead=1)
-    builder.add_all(dense.entries())
-    return found
+    return _streamed(class_batches(plan), add_up, add, ahead=1)
 
 
 def _streamed(
