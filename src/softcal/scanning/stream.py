@@ -19,7 +19,7 @@ from softcal.scanning.source import Here, Table, batches
 from softcal.table.build import entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from softcal.scanning.cells import Cells
     from softcal.scanning.plan import ModelRows, Plan
@@ -128,17 +128,29 @@ def _columns(plan: Plan, models: Sequence[ModelRows]) -> dict[str, list[str]]:
 
 def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]]:
     """Yield the rows that count of models that share rows, and their groups."""
-    others = ["group"] * (plan.data.groups is not None)
-    roles = _in_order(plan)._replace(plain=None)
-    for batch in batches_of(roles, _columns(plan, plan.models), others):
+    for batch in _batches_that_count(plan):
+        yield {m.name: rows_of_model(batch, plan, m) for m in plan.models}, _groups(batch, plan)
+
+
+def _batches_that_count(plan: Plan) -> Iterator[Batch]:
+    """Yield the rows that count of models that share rows, with their groups."""
+    roles = _in_order(plan)
+    if plan.classes is not None:
+        every = class_batches(plan)
+    else:
+        others = ["group"] * (plan.data.groups is not None)
+        every = batches_of(roles._replace(plain=None), _columns(plan, plan.models), others)
+    for batch in every:
         state = _counting(batch)
         if state is None:  # logits may be infinite, where their probabilities are valid
+            every.close()  # because a connection has one open result at a time
             refuse(roles.source, roles.uses, roles.checks, drop=plan.data.drop_missing)
-        here, rows, dropped = state
-        if rows == dropped:
-            continue
-        groups = coded_groups(here.pop("group"), str(plan.data.groups)) if others else None
-        yield {m.name: rows_of_model(here, plan, m) for m in plan.models}, groups
+        if state[1] > state[2]:
+            yield state[0]
+
+
+def _groups(batch: Batch, plan: Plan) -> Coded | None:
+    return coded_groups(batch["group"], str(plan.data.groups)) if "group" in batch else None
 
 
 def _in_order(plan: Plan) -> Roles:
@@ -148,43 +160,26 @@ def _in_order(plan: Plan) -> Roles:
 
 
 class AllRows(NamedTuple):
-    """All rows of one model, its columns of predictions, and how many rows were dropped."""
+    """All rows of one model, their groups, and the columns of predictions."""
 
     rows: Rows | ClassRows
     groups: Any
     columns: tuple[str, ...]
-    dropped: int
 
 
 def all_rows(plan: Plan) -> AllRows:
     """Return all rows of the first model of a plan, whose values are valid."""
-    found = plan.classes
-    every: list[Batch] = []
-    dropped = plan.unmatched
+    parts = list(_batches_that_count(plan))
+    whole = {name: _joined([each[name] for each in parts]) for name in parts[0]}
+    found, groups = _groups(whole, plan), None
     if found is not None:
-        for batch in class_batches(plan):
-            state = _counting(batch)
-            assert state is not None  # noqa: S101 - the values are valid
-            every.append(state[0])
-            dropped += state[2]
-        whole = {name: _joined([each[name] for each in every]) for name in every[0]}
-        models = class_rows(whole, plan)
-        assert models is not None  # noqa: S101
-        return AllRows(models[0], whole.get("group"), found.models[0], dropped)
-    parts = list(rows_in_batches(plan))
-    own = [next(iter(rows.values())) for rows, _ in parts]
-    columns = [
-        _joined([each[k] for each in own]) if own[0][k] is not None else None for k in range(4)
-    ]
-    groups = None
-    if parts[0][1] is not None:
-        groups = np.concatenate(
-            [np.array([str(name) for name in coded.names], dtype=object)[coded.numbers]
-             for _, coded in parts if coded is not None]
-        )  # fmt: skip
-    model = plan.models[0]
-    rows = Rows._make([*columns, own[0].names])
-    return AllRows(rows, groups, (model.name,), dropped)
+        groups = np.array([str(name) for name in found.names], dtype=object)[found.numbers]
+    if plan.classes is None:
+        model = plan.models[0]
+        return AllRows(rows_of_model(whole, plan, model), groups, (model.name,))
+    models = class_rows(whole, plan)
+    assert models is not None  # noqa: S101 - the values are valid
+    return AllRows(models[0], groups, plan.classes.models[0])
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -221,7 +216,7 @@ def _counting(batch: Batch) -> tuple[Batch, int, int] | None:
 
 def batches_of(
     roles: Roles, columns: Mapping[str, Sequence[str]], others: Sequence[str] = ()
-) -> Iterator[Batch]:
+) -> Generator[Batch, None, None]:
     """Yield batches of the numbers of each role, a matrix if it has several columns, and of others.
 
     They are the columns of the source itself, if these need no work.
@@ -279,7 +274,7 @@ def _class_sums(batch: Batch, plan: Plan, builder: Builder, cells: Cells) -> Cla
         return None
 
 
-def class_batches(plan: Plan) -> Iterator[Batch]:
+def class_batches(plan: Plan) -> Generator[Batch, None, None]:
     """Yield batches with the matrices p0, p1, ..., and y0, or with the names of classes, y0_0."""
     assert plan.classes is not None  # noqa: S101 - there are many classes
     first, size = plan.models[0], range(len(plan.classes.names))
