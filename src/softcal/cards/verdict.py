@@ -14,6 +14,7 @@ import numpy as np
 
 from softcal._display import counted, percent
 from softcal.bins import Bins
+from softcal.cards.card import limit
 from softcal.inference.checks import amounts, amounts_text
 from softcal.inference.gaps import gap_intervals
 from softcal.inference.smece import smece_interval
@@ -361,17 +362,6 @@ def _off_text(interval: Interval, matters: float) -> str:
 
 def _range(interval: Interval) -> str:
     return f"{limit(interval.low)} to {limit(interval.high)}"
-
-
-def limit(value: float, digits: int = 3) -> str:
-    """Write the end of an interval, with more digits if it would be shown as 0 but is not.
-
-    >>> limit(0.0123), limit(0.0), limit(0.00031)
-    ('0.012', '0.000', '0.0003')
-    """
-    while 1e-6 < abs(value) < 0.5 * 10**-digits:
-        digits += 1
-    return f"{value:.{digits}f}"
 
 
 def points(value: float) -> str:
