@@ -24,9 +24,9 @@ Style: TypeAlias = Literal["plain", "strong", "quiet", "good", "bad", "unsure"]
 class Column(NamedTuple):
     """A column of a table: its title and its cells as format strings of a row's fields.
 
-    Besides the usual ones, there are the formats p (a p-value), % (a level), limit (the end of an
-    interval of a difference, with more digits if it would look like 0), and name. A cell with a
-    missing or infinite number is a dash. A title that is a name may be folded.
+    Besides the usual ones, there are the formats p (a p-value), % (a level), digits (three, and
+    more if it would look like 0), limit (the same with a sign), and name. A cell with a missing or
+    infinite number is a dash. A title that is a name may be folded.
     """
 
     title: str
@@ -238,6 +238,8 @@ class _Cell(Formatter):
             return chance(value)
         if format_spec == "%":
             return percent(value)
+        if format_spec == "digits":
+            return limit(value)
         if format_spec == "limit":
             return ("-" if value < 0 else "+") + limit(abs(value))
         return format(value, format_spec)
