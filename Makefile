@@ -6,7 +6,7 @@ COMPILER := g++ python3-dev
 CROSS := g++ g++-aarch64-linux-gnu qemu-user
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test bench evidence scale startup explore fuzz dist release-check sanitize aarch64 compiler system clean
+.PHONY: demo check lint types layers docs test coverage bench evidence scale startup explore fuzz dist release-check sanitize aarch64 compiler system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -24,6 +24,10 @@ layers: .venv/dev
 	$(BIN)/lint-imports
 
 test: .venv/dev system
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
+
+# The same with a table of the lines that no test runs, which takes longer.
+coverage: .venv/dev system
 	$(BIN)/pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
 
 docs: .venv/dev

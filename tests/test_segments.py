@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from command_line import softcal_here
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcal as sc
 from softcal.inference import segments as module
 from softcal.report.audit import write_audit_page
-from softcal.scanning import ranges
-from softcal.scanning.ranges import Distribution
+from softcal.scanning.ranges import Numbers, ranges_of
+from softcal.scanning.source import Session, opened
 from softcal.table.blocks import BLOCKS
 
 if TYPE_CHECKING:
@@ -454,62 +454,32 @@ def test_features_are_cut_at_given_numbers(tmp_path: Path) -> None:
         assert (names == expected) == (option == "--cut")
 
 
-def distribution(numbers: Any) -> Distribution:
-    return Distribution.of(numbers, np.ones(numbers.size, dtype=np.int64))
-
-
+@settings(max_examples=30)
 @given(
-    st.lists(st.floats(allow_nan=True, allow_infinity=False) | st.integers(-3, 3), min_size=1),
+    st.lists(
+        st.floats(-1e300, 1e300) | st.integers(-3, 3) | st.just(math.nan), min_size=2, max_size=50
+    ),
     st.integers(2, 7),
-    st.integers(1, 4),
+    st.booleans(),
 )
-def test_quantiles_of_few_numbers_are_exact(values: list[float], count: int, parts: int) -> None:
-    numbers = np.array(values, dtype=np.float64)
-    known = numbers[~np.isnan(numbers)]
-    found = Distribution()
-    for part in np.array_split(numbers, parts):
-        found = distribution(part).with_(found)
-    assert found.counts.sum() == known.size
-    if known.size:
-        ranks = [math.ceil(Fraction(k * known.size, count)) for k in range(1, count)]
-        assert found.quantiles(count).tolist() == [sorted(known)[rank - 1] for rank in ranks]
-        assert (found.low, found.high) == (known.min(), known.max())
-
-
-def test_quantiles_of_many_numbers_do_not_depend_on_the_parts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ranges, "_MOST_KEYS", 500)
-    rng = np.random.default_rng(0)
-    numbers = np.concatenate([rng.normal(size=20_000), np.arange(5_000.0) % 9])
-    whole = distribution(numbers)
-    for parts in (2, 7, 100):
-        found = Distribution()
-        for part in np.array_split(rng.permutation(numbers), parts):
-            found = found.with_(distribution(part))
-        assert found.dropped == whole.dropped > 0
-        assert np.array_equal(found.keys, whole.keys)
-        assert np.array_equal(found.counts, whole.counts)
-    assert whole.keys.size <= 500
-    ordered = np.sort(numbers)
-    exact = ordered[np.ceil(np.arange(1, 10) * numbers.size / 10).astype(int) - 1]
-    near = whole.quantiles(10)
-    assert ((near <= exact) & (exact - near <= abs(near) * 2.0 ** (whole.dropped - 52))).all()
-
-
-def test_ranges_take_bounded_memory() -> None:
-    rng = np.random.default_rng(0)
-    found = Distribution()
-    tracemalloc.start()
-    try:
-        for _ in range(160):
-            found = found.with_(distribution(rng.normal(size=25_000)))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert found.counts.sum() == 4_000_000  # 32 MB
-    assert peak < 16e6, f"{peak / 1e6:.0f} MB"
-    assert np.abs(found.quantiles(4) - [-0.6745, 0, 0.6745]).max() < 0.005
+def test_quantiles_are_exact(values: list[float], count: int, lazy: bool) -> None:  # noqa: FBT001
+    known = sorted(each for each in values if not math.isnan(each))
+    frame = pl.DataFrame({"x": values}, schema={"x": pl.Float64}, strict=False)
+    source: Any = frame.lazy() if lazy else frame
+    if not known:
+        with pytest.raises(sc.InputError, match="needs finite numbers"):
+            ranges_of(sc.Cut("x", count), opened(source, con := Session()), con)
+        return
+    counted = frame.drop_nans().group_by("x").len("n").to_arrow()
+    found = Numbers((con := Session()).from_arrow(counted), con)
+    ranks = [math.ceil(Fraction(k * len(known), count)) for k in range(1, count)]
+    exact = sorted({known[rank - 1] + 0.0 for rank in ranks})
+    assert found.quantiles(count).tolist() == exact
+    assert (found.ends, found.rows) == ([known[0], known[-1]], len(known))
+    below = [sum(each < cut for each in known) for cut in exact]
+    assert found.rows_below(np.array(exact)).tolist() == below
+    made = ranges_of(sc.Cut("x", count), opened(source, con), con)
+    assert len(made.cuts) == sum(known[0] < cut < known[-1] for cut in exact)
 
 
 def test_recurring_raters_are_refused() -> None:

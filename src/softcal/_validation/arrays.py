@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from softcal._validation.rules import MISSING, Spread
+from softcal._validation.rules import MISSING, NOWHERE
 from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -249,5 +249,4 @@ def _is_missing(value: object) -> bool:
 def refuse_missing(missing: npt.NDArray[np.bool_], name: str) -> NoReturn:
     """Raise the error for missing values."""
     first = f", the first at position {missing.argmax()}"
-    nothing = Spread(0, 0, signs=False)
-    raise InputError(MISSING.message(name, int(missing.sum()), missing.size, first, nothing))
+    raise InputError(MISSING.message(name, int(missing.sum()), missing.size, first, NOWHERE))

@@ -21,6 +21,7 @@ from softcal._validation.rules import (
     LOGIT,
     MISFIT,
     MISSING,
+    NOWHERE,
     UNIT,
     VOTES,
     WEIGHT,
@@ -34,7 +35,7 @@ from softcal._validation.rules import (
 from softcal.exceptions import InputError, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -254,7 +255,7 @@ def refuse_misfits(data: Rows) -> None:
     first, count = int(broken.argmax()), int(broken.sum())
     where = f", the first is {names.y_true}[{first}] = {float(y[first])!r} times {m[first]}"
     name = f"{names.y_true} times {names.n_votes}"
-    raise InputError(MISFIT.message(name, count, y.size, where, Spread(0, 0, signs=False)))
+    raise InputError(MISFIT.message(name, count, y.size, where, NOWHERE))
 
 
 def warn_if_swapped(y_true: Column, y_prob: Column, names: Names = DEFAULT_NAMES) -> None:
@@ -305,11 +306,12 @@ def refuse_soft_labels(data: Rows) -> NoReturn:
     soft = (y != 0) & (y != 1)
     if data.sample_weight is not None:
         soft &= data.sample_weight > 0
-    message = (
-        f"{name} must be 0 or 1 for ece: {_found(y, soft, name)}. Use smece for labels that "
-        "are probabilities, or ece(..., threshold=0.5) to harden them on purpose."
-    )
-    raise InputError(message)
+    first, rule = int(soft.argmax()), Rule(
+        "must be 0 or 1 for ece", lambda _: soft, remedy="Use smece for labels that are "
+        "probabilities, or ece(..., threshold=0.5) to harden them on purpose.",
+    )  # fmt: skip
+    where = f", the first is {name}[{first}] = {float(y[first])!r}"
+    raise InputError(rule.message(name, soft.sum(), y.size, where, NOWHERE))
 
 
 def as_float64(part: Column) -> FloatArray:
@@ -386,7 +388,7 @@ def _refuse_broken(
     from_logits: str = DEFAULT_NAMES.from_logits,
 ) -> None:
     for rule in rules:
-        broken = _where(array, rule.broken)
+        broken = marked(array, rule)
         if broken is None:
             continue
         if rule is MISSING:
@@ -397,21 +399,10 @@ def _refuse_broken(
         raise InputError(rule.message(name, count, array.size, where, spread))
 
 
-def _where(
-    array: Column, rule: Callable[[FloatArray], npt.NDArray[np.bool_]]
-) -> npt.NDArray[np.bool_] | None:
+def marked(array: Column, rule: Rule) -> npt.NDArray[np.bool_] | None:
     """Mark the values that break a rule, block by block; return None if there are none."""
-    marks = np.empty(array.size, dtype=bool)
-    for start in range(0, array.size, _ROWS_AT_ONCE):
+    marks = np.empty(array.shape, dtype=bool)
+    for start in range(0, len(array), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        marks[part] = rule(as_float64(array[part]))
+        marks[part] = rule.broken(as_float64(array[part]))
     return marks if marks.any() else None
-
-
-def _found(array: Column, offending: npt.NDArray[np.bool_], name: str) -> str:
-    first = int(offending.argmax())
-    count = int(offending.sum())
-    return (
-        f"{count} of {array.size} values {'is' if count == 1 else 'are'} not, "
-        f"the first is {name}[{first}] = {float(array[first])!r}"
-    )

@@ -15,8 +15,9 @@ from softcal._parallel import in_order
 from softcal._validation import arrays, inputs
 from softcal._validation.inputs import DEFAULT_NAMES, Names
 from softcal._validation.rules import (
-    CLASS_SUMS,
     DROP_OR_IMPUTE,
+    NOWHERE,
+    OUTSIDE,
     ROW_SUM,
     SUM_TOLERANCE,
     Spread,
@@ -189,18 +190,12 @@ def refuse(data: ClassRows) -> NoReturn:
 
 
 def _refuse_values(array: Column, name: str) -> None:
-    bad, first, missing = 0, (0, 0), False
-    for start in range(0, array.shape[0], _ROWS_AT_ONCE):
-        block = np.asarray(array[start : start + _ROWS_AT_ONCE], dtype=np.float64)
-        outside = ~((block >= 0) & (block <= 1))
-        if outside.any() and not bad:
-            row, column = divmod(int(outside.argmax()), outside.shape[1])
-            first, missing = (start + row, column), bool(np.isnan(block[row, column]))
-        bad += int(outside.sum())
-    if not bad:
+    outside = inputs.marked(array, OUTSIDE)
+    if outside is None:
         return
-    found = f"{bad} of {array.size} are not, the first is {name}[{first[0]}, {first[1]}]"
-    if missing:
+    first = tuple(map(int, np.unravel_index(outside.argmax(), array.shape)))
+    found = f"{outside.sum()} of {array.size} are not, the first is {name}[{first[0]}, {first[1]}]"
+    if np.isnan(array[first]):
         message = f"{name} must hold numbers in [0, 1]: {found}, which is missing. {DROP_OR_IMPUTE}"
     else:
         hint = class_values(name, Spread.of(array.ravel()))
@@ -209,15 +204,12 @@ def _refuse_values(array: Column, name: str) -> None:
 
 
 def _refuse_sums(array: Column, name: str) -> None:
-    sums = np.empty(array.shape[0])
-    for start in range(0, sums.size, _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        sums[part] = by_class(array[part]).sum(axis=0)
+    sums = np.concatenate([
+        by_class(array[start : start + _ROWS_AT_ONCE]).sum(axis=0)
+        for start in range(0, len(array), _ROWS_AT_ONCE)
+    ])  # fmt: skip
     off = ROW_SUM.broken(sums)
     if off.any():
         row = int(off.argmax())
-        message = (
-            f"rows of {name} must sum to 1 within {SUM_TOLERANCE:g}: {off.sum()} of {off.size} do "
-            f"not, the first is {name}[{row}], which sums to {sums[row]:.7g}. {CLASS_SUMS}"
-        )
-        raise InputError(message)
+        where = f", the first is {name}[{row}], which sums to {sums[row]:.7g}"
+        raise InputError(ROW_SUM.message(f"rows of {name}", off.sum(), off.size, where, NOWHERE))

@@ -62,14 +62,9 @@ class Spread(NamedTuple):
             bool((values == np.floor(values)).all()),
         )
 
-    def with_(self, other: Spread) -> Spread:
-        """Combine the ranges of two parts of a column."""
-        return Spread(
-            float(np.fmin(self.low, other.low)),
-            float(np.fmax(self.high, other.high)),
-            self.signs and other.signs,
-            whole=self.whole and other.whole,
-        )
+
+NOWHERE = Spread(0, 0, signs=False)
+"""For messages that do not depend on the values."""
 
 
 class Rule(NamedTuple):
@@ -79,9 +74,9 @@ class Rule(NamedTuple):
     """
 
     must: str
-    broken: Callable[[_Values], Marks]
-    verdict: str
-    remedy: Callable[[str, Spread], str]
+    broken: Callable[[Any], Any]
+    verdict: str = "values are not"
+    remedy: str | Callable[[str, Spread], str] = ""
 
     def message(self, name: str, count: int, total: int, first: str, spread: Spread) -> str:
         """Return the rule, how many values break it, the first of them, and the remedy.
@@ -89,9 +84,8 @@ class Rule(NamedTuple):
         `first` starts with a comma. It is empty if the position of the first one is not known.
         """
         verdict = self.verdict.replace("values are", "values is") if count == 1 else self.verdict
-        return (
-            f"{name} {self.must}: {count} of {total} {verdict}{first}. {self.remedy(name, spread)}"
-        )
+        remedy = self.remedy if isinstance(self.remedy, str) else self.remedy(name, spread)
+        return f"{name} {self.must}: {count} of {total} {verdict}{first}. {remedy}"
 
 
 def is_whole(value: object) -> bool:
@@ -138,37 +132,6 @@ def misfit(share: npt.NDArray[Any], votes: npt.NDArray[Any]) -> _Values:
     return off
 
 
-def _outside(values: _Values) -> Marks:
-    outside: Marks = ~((values >= 0) & (values <= 1))
-    return outside
-
-
-def _no_percentage(values: _Values) -> Marks:
-    outside: Marks = ~((values >= 0) & (values <= 100))
-    return outside
-
-
-def _no_logprob(values: _Values) -> Marks:
-    # Not `> 0`: of NaN, that is false in some databases.
-    outside: Marks = ~(values <= 0)
-    return outside
-
-
-def _infinite(values: _Values) -> Marks:
-    infinite: Marks = ~((values >= -LARGEST_LOGIT) & (values <= LARGEST_LOGIT))
-    return infinite
-
-
-def _negative(values: _Values) -> Marks:
-    negative: Marks = values < 0
-    return negative
-
-
-def _above_zero(values: _Values) -> Marks:
-    above: Marks = values > 0
-    return above
-
-
 def _what_they_may_be(name: str, spread: Spread, scale: str = "") -> str:
     """Return a hint at what values outside [0, 1] may be, and how to convert them.
 
@@ -211,47 +174,34 @@ def _what_labels_may_be(name: str, spread: Spread, scale: str = "") -> str:
     return _what_they_may_be(name, spread, scale)
 
 
-MISSING = Rule(
-    "must have no missing values",
-    np.isnan,
-    "are NaN or null",
-    lambda _name, _spread: DROP_OR_IMPUTE,
-)
-OUTSIDE = Rule("must be in [0, 1]", _outside, "values are not", _what_they_may_be)
-PERCENT = Rule("must be percentages, in [0, 100]", _no_percentage, "values are not", lambda *_: "")
-LOGPROB = PERCENT._replace(must="must be log-probabilities, of 0 or less", broken=_no_logprob)
+def _between(low: float, high: float) -> Callable[[Any], Any]:
+    """Return the function that marks values outside a range, and NaN."""
+    return lambda values: ~((values >= low) & (values <= high))
+
+
+MISSING = Rule("must have no missing values", np.isnan, "are NaN or null", DROP_OR_IMPUTE)
+OUTSIDE = Rule("must be in [0, 1]", _between(0, 1), remedy=_what_they_may_be)
+PERCENT = Rule("must be percentages, in [0, 100]", _between(0, 100))
+# Not `> 0`: of NaN, that is false in some databases.
+LOGPROB = Rule("must be log-probabilities, of 0 or less", lambda values: ~(values <= 0))
 INFINITE = Rule(
     f"must be finite logits, between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}",
-    _infinite,
-    "values are not",
-    lambda _name, _spread: (
-        "Where a probability is exactly 0 or 1, pass probabilities instead of logits."
-    ),
+    _between(-LARGEST_LOGIT, LARGEST_LOGIT),
+    remedy="Where a probability is exactly 0 or 1, pass probabilities instead of logits.",
 )
 NEGATIVE = Rule(
-    "must be 0 or more",
-    _negative,
-    "values are not",
-    lambda _name, _spread: "A weight of 0 leaves a row out.",
+    "must be 0 or more", lambda values: values < 0, remedy="A weight of 0 leaves a row out."
 )
 WILD = Rule(
     f"must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}",
     is_bad_weight,
-    "values are not",
-    lambda _name, _spread: "Divide the weights by their mean.",
+    remedy="Divide the weights by their mean.",
 )
 NOT_WHOLE = Rule(
     "must be whole numbers of 1 or more",
     is_bad_vote,
-    "values are not",
-    lambda _name, _spread: "Pass the number of votes behind each label.",
+    remedy="Pass the number of votes behind each label.",
 )
-
-
-def _off_one(sums: _Values) -> Marks:
-    # Slightly stricter than the kernel, which may add up the row in another order.
-    off: Marks = ~((sums >= 1 - SUM_TOLERANCE + 1e-12) & (sums <= 1 + SUM_TOLERANCE - 1e-12))
-    return off
 
 
 def is_bad_count(values: _Values) -> Marks:
@@ -280,30 +230,23 @@ SHARES = "If these are vote shares, pass them as labels (y_true, --label-columns
 
 ROW_SUM = Rule(
     f"must sum to 1 within {SUM_TOLERANCE:g}",
-    _off_one,
+    # Slightly stricter than the kernel, which may add up the row in another order.
+    _between(1 - SUM_TOLERANCE + 1e-12, 1 + SUM_TOLERANCE - 1e-12),
     "do not",
-    lambda _name, _spread: CLASS_SUMS,
+    CLASS_SUMS,
 )
-NO_VOTE = Rule(
-    "must have one vote or more",
-    is_bad_vote,
-    "have none",
-    lambda _name, _spread: "Omit those rows.",
-)
+NO_VOTE = Rule("must have one vote or more", is_bad_vote, "have none", "Omit those rows.")
 MISFIT = Rule(  # for the result of `misfit`
     "must be whole numbers of votes, up to rounding of the shares to two digits",
-    _above_zero,
-    "values are not",
-    lambda _name, _spread: (
-        "Pass the number of votes behind each label, or leave it out if labels are not shares of "
-        "votes."
-    ),
+    lambda values: values > 0,
+    remedy="Pass the number of votes behind each label, or leave it out if labels are not shares "
+    "of votes.",
 )
 AT_MOST = Rule(  # for the lower end minus the upper one, whose name is filled in
     "must be at most {}",
-    _above_zero,
+    lambda values: values > 0,
     "rows are not",
-    lambda _name, _spread: "Swap the ends of those rows.",
+    "Swap the ends of those rows.",
 )
 
 
@@ -313,7 +256,7 @@ def length_rule(classes: int) -> Rule:
         f"must hold lists of {classes} values, one per class",
         lambda lengths: lengths != classes,
         "rows do not",
-        lambda _name, _spread: "Each row needs a value for every class.",
+        "Each row needs a value for every class.",
     )
 
 
@@ -323,11 +266,8 @@ def known_rule(classes: Sequence[str]) -> Rule:
     return Rule(
         f"must be one of the {len(classes)} classes {shown}",
         lambda numbers: numbers < 0,
-        "values are not",
-        lambda _name, _spread: (
-            f"Pass the names that this column uses, in the order of the prediction columns, as "
-            f"{keyword('classes')}; or omit those rows."
-        ),
+        remedy="Pass the names that this column uses, in the order of the prediction columns, as "
+        f"{keyword('classes')}; or omit those rows.",
     )
 
 
@@ -340,12 +280,7 @@ VOTES = (MISSING, NOT_WHOLE)
 CLASS_SHARE = (MISSING, OUTSIDE._replace(remedy=class_values))
 CLASS_COUNT = (
     MISSING,
-    Rule(
-        "must be whole numbers of 0 or more",
-        is_bad_count,
-        "values are not",
-        lambda _name, _spread: SHARES,
-    ),
+    Rule("must be whole numbers of 0 or more", is_bad_count, remedy=SHARES),
 )
 
 
@@ -392,9 +327,7 @@ def refuse_bad_level(level: float) -> None:
 
 
 DROPPED = MISSING._replace(
-    remedy=lambda _name, _spread: (
-        f"Impute them first, or pass {keyword('drop_missing')} to leave those rows out."
-    )
+    remedy=f"Impute them first, or pass {keyword('drop_missing')} to leave those rows out."
 )
 """The rule for missing values in columns of a source."""
 

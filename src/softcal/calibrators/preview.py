@@ -337,7 +337,7 @@ def _standard_error(values: FloatArray, weight: FloatArray, group: Indices | Non
 
 
 def _note(simple: Trial, other: Trial, noise: float) -> str:
-    what = "no calibration" if simple.method == "none" else simple.method
+    what = "Leaving predictions as they are" if simple.method == "none" else simple.method
     return (
         f"{what} is simpler than {other.method} and within one standard error: its held-out Brier "
         f"score is {simple.brier - other.brier:.2g} higher, and the standard error of this "

@@ -24,8 +24,9 @@ Style: TypeAlias = Literal["plain", "strong", "quiet", "good", "bad", "unsure"]
 class Column(NamedTuple):
     """A column of a table: its title and its cells as format strings of a row's fields.
 
-    Besides the usual ones, there are the formats p (a p-value), % (a level), and name. A cell with
-    a missing or infinite number is a dash. A title that is a name may be folded.
+    Besides the usual ones, there are the formats p (a p-value), % (a level), digits (three, and
+    more if it would look like 0), limit (the same with a sign), and name. A cell with a missing or
+    infinite number is a dash. A title that is a name may be folded.
     """
 
     title: str
@@ -55,14 +56,14 @@ class Grid(NamedTuple):
         return [
             column
             for k, column in enumerate(self.columns)
-            if not k or any(_cell(column.text, row) != "-" for row in self.rows)
+            if not k or any(cell(column.text, row) != "-" for row in self.rows)
         ]
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows as text. Titles of columns are those of the first row."""
         kept = self.kept()
-        header = [_cell(column.title, self.rows[0]) for column in kept]
-        lines = [header, *([_cell(column.text, row) for column in kept] for row in self.rows)]
+        header = [cell(column.title, self.rows[0]) for column in kept]
+        lines = [header, *([cell(column.text, row) for column in kept] for row in self.rows)]
         if self.turned:
             lines = [list(line) for line in zip(*lines, strict=True)]
         return lines[0], lines[1:]
@@ -153,6 +154,8 @@ class OfTables(Card):
     label: str
     hard_labels: bool
     weight: str | None
+    group: str | None
+    groups: int | None
     softcal: str
     notes: tuple[str, ...] = ()
 
@@ -170,7 +173,8 @@ class OfTables(Card):
     def heading(self, *more: str) -> str:
         """Return the title of the result: its source, rows, labels, bins, and weights."""
         weighted = f"weighted by {self.weight}" if self.weight else ""
-        parts = [f"label {self.label}", *more, counted(self.bins, "bin"), weighted]
+        grouped = f"{counted(self.groups, 'group')} ({self.group})" if self.groups else ""
+        parts = [f"label {self.label}", *more, counted(self.bins, "bin"), weighted, grouped]
         return ", ".join([self.origin, *map(printable, filter(None, parts))])
 
 
@@ -194,7 +198,8 @@ def provenance(tables: TableSet, source: str) -> dict[str, Any]:
     return {
         "source": source, "n": tables.n, "rows_without_weight": weightless,
         "rows_dropped": about.rows_dropped, "bins": len(tables.bins), "label": about.label,
-        "hard_labels": tables.has_hard_labels, "weight": about.weight, "softcal": __version__,
+        "hard_labels": tables.has_hard_labels, "weight": about.weight, "group": about.group,
+        "groups": None if about.group is None else len(tables.axes.owner), "softcal": __version__,
     }  # fmt: skip
 
 
@@ -233,10 +238,15 @@ class _Cell(Formatter):
             return chance(value)
         if format_spec == "%":
             return percent(value)
+        if format_spec == "digits":
+            return limit(value)
+        if format_spec == "limit":
+            return ("-" if value < 0 else "+") + limit(abs(value))
         return format(value, format_spec)
 
 
-def _cell(text: str, row: Any) -> str:
+def cell(text: str, row: Any) -> str:
+    """Return a format string with the fields of a row; a dash if a number is missing."""
     try:
         return _CELL.format(text, row)
     except _MissingError:
@@ -244,6 +254,17 @@ def _cell(text: str, row: Any) -> str:
 
 
 _CELL = _Cell()
+
+
+def limit(value: float, digits: int = 3) -> str:
+    """Write the end of an interval, with more digits if it would be shown as 0 but is not.
+
+    >>> limit(0.0123), limit(0.0), limit(0.00031)
+    ('0.012', '0.000', '0.0003')
+    """
+    while 1e-6 < abs(value) < 0.5 * 10**-digits:
+        digits += 1
+    return f"{value:.{digits}f}"
 
 
 def chance(pvalue: float) -> str:

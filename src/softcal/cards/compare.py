@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import counted, percent, printable
-from softcal.cards.card import Column, Grid, OfTables, Said, calling, plain, provenance
+from softcal.cards.card import Column, Grid, OfTables, Said, calling, cell, plain, provenance
 from softcal.cards.classes import ClassModel, ClassScoreCard, class_scores, escaped, infinite_loss
 from softcal.cards.scores import NAME, OfModel, segments_of
 from softcal.inference.comparison import compare, compare_many
@@ -71,7 +71,7 @@ class PairOf:
         low, high = self.smece.low or 0.0, self.smece.high or 0.0
         of, that_of = ("the top label of ", "that of ") if top_label else ("", "")
         what = (
-            f"the difference, {low:+z.3f} to {high:+z.3f},"
+            f"the difference, {cell('{low:limit} to {high:limit}', self.smece)},"
             if top_label
             else f"the difference in {error}"
         )
@@ -215,7 +215,7 @@ _PAIRS = (
     Column("lower SMECE", "{a:name}"),
     Column("higher SMECE", "{b:name}"),
     Column("difference", "{difference:+z.4f}"),
-    Column("interval\n(Holm)", "{low:+z.3f} to {high:+z.3f}"),
+    Column("interval\n(Holm)", "{low:limit} to {high:limit}"),
     Column("p-value\n(Holm)", "{pvalue_holm:p}"),
 )
 
@@ -240,7 +240,7 @@ def _losses_of_two(pair: PairOf, title: str, error: str) -> Grid:
         Column("", "{loss}"), Column(escaped(pair.a), "{shown_a}", named=True),
         Column(escaped(pair.b), "{shown_b}", named=True),
         Column("difference", "{difference:+z.4f}"),
-        Column("{level:%} interval", "{low:+z.3f} to {high:+z.3f}"),
+        Column("{level:%} interval", "{low:limit} to {high:limit}"),
         Column("p-value", "{pvalue:p}"),
     )  # fmt: skip
     losses = {error: pair.smece, "Brier": pair.brier, "log loss": pair.log_loss}

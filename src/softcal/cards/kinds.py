@@ -25,15 +25,15 @@ _SCORES = (
     Column("rows", "{n:,}"),
     Column("votes", "{votes:,}"),
     Column("SMECE", "{smece:.4f}"),
-    Column("{level:%}\ninterval", "{low:.3f} to {high:.3f}"),
+    Column("{level:%}\ninterval", "{low:digits} to {high:digits}"),
     Column("p-value", "{pvalue:p}"),
-    Column("bias", "{bias:+z.3f}"),
-    Column("Brier", "{brier:.3f}"),
+    Column("bias", "{bias:limit}"),
+    Column("Brier", "{brier:digits}"),
 )
 _DIFFERENCES = (
     Column("", "{name:name}"),
-    Column("difference\nin bias", "{difference:+z.3f}"),
-    Column("{level:%}\ninterval", "{low:+z.3f} to {high:+z.3f}"),
+    Column("difference\nin bias", "{difference:limit}"),
+    Column("{level:%}\ninterval", "{low:limit} to {high:limit}"),
     Column("p-value", "{pvalue:p}"),
     Column("p-value\n(Holm)", "{pvalue_holm:p}"),
 )

@@ -167,12 +167,12 @@ ROWS = Column("rows", "{n:,}")
 _HARDENED = Column("ECE\n(hard)", "{ece_hardened:.4f}")
 SCORES = (
     Column("SMECE", "{smece:.4f}", bold=True),
-    Column("{level:%}\ninterval", "{low:.3f} to {high:.3f}"),
+    Column("{level:%}\ninterval", "{low:digits} to {high:digits}"),
     Column("p-value", "{pvalue:p}"),
     _HARDENED,
-    Column("max\ngap", "{max_gap:.3f}"),
-    Column("bias", "{bias:+z.3f}"),
-    Column("Brier", "{brier:.3f}"),
+    Column("max\ngap", "{max_gap:digits}"),
+    Column("bias", "{bias:limit}"),
+    Column("Brier", "{brier:digits}"),
 )
 _OF_SEGMENT = Column("", "{name:name}")
 _HOW_TO_READ = (
@@ -191,7 +191,6 @@ _HOW_TO_READ_HARD = (
 class ScoreCard(OfTables):
     """The scores of each model."""
 
-    group: str | None
     models: list[ModelScore]
 
     @staticmethod
@@ -200,7 +199,7 @@ class ScoreCard(OfTables):
         models = each_model(
             tables, by, ModelScore, Segment, lambda part, pred: score_of(part[pred], level)
         )
-        return ScoreCard(**provenance(tables, source), group=tables.about.group, models=models)
+        return ScoreCard(**provenance(tables, source), models=models)
 
     def parts(self) -> Iterator[Part]:
         """Yield the scores of models, or those of each segment."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from softcal._display import counted, percent
 from softcal.bins import Bins
+from softcal.cards.card import limit
 from softcal.inference.checks import amounts, amounts_text
 from softcal.inference.gaps import gap_intervals
 from softcal.inference.smece import smece_interval
@@ -101,12 +102,14 @@ def verdict(
     """
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
-    size = f"{measure} {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
+    size = f"{measure} {limit(interval.value)}, {percent(level)} interval {_range(interval)}"
     outstanding = _outstanding(soft, level)
     state = _state(interval, tolerance, bins_off=bool(outstanding))
     severity = severity_of(interval, tolerance, sure=state == "miscalibrated")
     undecided = state == "undecided"
-    could_be = f"{measure} could be as large as {interval.high:.3f} with {counted(soft.n, 'row')}."
+    could_be = (
+        f"{measure} could be as large as {limit(interval.high)} with {counted(soft.n, 'row')}."
+    )
     if parts and state != "miscalibrated":
         state, headline = "in part", f"off in {_kinds_text(parts)}"
         severity = severity if severity == "small" else "off in part"
@@ -300,7 +303,7 @@ def _bins_text(outstanding: int, filled: int, level: float, state: State, measur
 
 def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: bool) -> str:
     """Contrast both errors; interpret the difference only if their intervals do not overlap."""
-    against = f"Against {hardened}, the usual ECE is {hard.value:.3f}"
+    against = f"Against {hardened}, the usual ECE is {limit(hard.value)}"
     if comparable and hard.high < soft.low:
         far = "no error"
         if hard.value > 0.0005:
@@ -329,9 +332,8 @@ def _next_step(
     if not matters:  # every error matters, and no number of rows rules out all of them
         return "These rows give no reason to recalibrate; label more rows to be certain."
     if interval.high <= matters:
-        return (
-            f"Use these probabilities: the interval excludes {measure} above {interval.high:.3f}."
-        )
+        most = limit(interval.high)
+        return f"Use these probabilities: the interval excludes {measure} above {most}."
     if state == "borderline":
         return "Label more rows before you recalibrate."
     start = {
@@ -348,30 +350,19 @@ def _next_step(
 def _off_text(interval: Interval, matters: float) -> str:
     if interval.high <= matters:
         return (
-            f"The error is real but small: at most {interval.high:.3f}. Recalibrate only if "
+            f"The error is real but small: at most {limit(interval.high)}. Recalibrate only if "
             "decisions depend on such small differences."
         )
     if interval.low <= matters:
         return (
             f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
-            f"error of {interval.high:.3f} would change decisions."
+            f"error of {limit(interval.high)} would change decisions."
         )
     return "Recalibrate these probabilities before you use them."
 
 
 def _range(interval: Interval) -> str:
     return f"{limit(interval.low)} to {limit(interval.high)}"
-
-
-def limit(value: float, digits: int = 3) -> str:
-    """Write the end of an interval, with more digits if it would be shown as 0 but is not.
-
-    >>> limit(0.0123), limit(0.0), limit(0.00031)
-    ('0.012', '0.000', '0.0003')
-    """
-    while 1e-6 < abs(value) < 0.5 * 10**-digits:
-        digits += 1
-    return f"{value:.{digits}f}"
 
 
 def points(value: float) -> str:

@@ -23,8 +23,8 @@ _MOST_SHOWN = 10  # models and segments, those with the most evidence
 _HOW_TO_READ = (
     "The band holds on all days simultaneously. Evidence counts against the model. If every mean "
     "label is within the tolerance of its prediction, evidence ever reaches the alarm line with "
-    "probability at most 1 - level. Rows must not repeat, and rows or raters must not vary "
-    "together."
+    "probability at most 1 - level. Rows must not repeat. They must not vary together, except "
+    "within the groups of --group, and the same raters must not vote on many rows."
 )
 
 

@@ -57,6 +57,7 @@ def audit(
             audits,
             source=opt.source_name(data),
             label=tables.about.label,
+            group=tables.about.group,
             notes=opt.notes(),
         )
     card = AuditCard.of(tables, audits, source=opt.source_name(data), draws=draws, seed=seed)

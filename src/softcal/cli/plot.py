@@ -13,7 +13,7 @@ from softcal._display import printable
 from softcal.cli.describe import BOUNDS, Described, describes
 from softcal.cli.options import DEFAULT_LEVEL, Level, MaybeBins, RowsOrTables, asks, given
 from softcal.cli.tables import load_tables, refuse_bounds, saved_files
-from softcal.cli.watch import DayFormat, MaybeEvery, days_of
+from softcal.cli.watch import DayFormat, MaybeEvery, days_of, heaviest_group
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -172,7 +172,8 @@ def _trend(
     from softcal.inference.sequential import Watch
     from softcal.plot import draw_watch
 
-    watching = Watch(tolerance=tolerance, level=level, by=how.by or ())
+    most = heaviest_group(days)
+    watching = Watch(tolerance=tolerance, level=level, by=how.by or (), max_weight=most)
     states = [watching.update(tables, date=date) for date, tables in days]
     return draw_watch(states, tolerance=tolerance, level=level, by_week=by_week, **looks)
 

@@ -85,7 +85,7 @@ def load_tables(
 
 def _with_options(tables: TableSet, data: list[str], how: Described) -> TableSet:
     """Return tables that store the file and the options, for commands on these rows later."""
-    source = Path(data[0]).name if len(data) == 1 else None
+    source = data[0] if len(data) == 1 else None
     return replace(
         tables, about=tables.about._replace(source=source, options=json.dumps(how.given))
     )

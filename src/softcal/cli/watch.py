@@ -77,7 +77,7 @@ def watch(
     from softcal.inference.sequential import Watch
 
     days = days_of(data, how, bins, day=day, day_format=day_format, every=every)
-    most = max_weight if max_weight is not None else _heaviest_group(days)
+    most = max_weight if max_weight is not None else heaviest_group(days)
     watching = Watch(tolerance=tolerance, level=level, by=how.by or (), max_weight=most)
     states = []
     with terminal.progress("Watching", len(days)) as move:
@@ -101,7 +101,7 @@ def watch(
     raise typer.Exit(int(states[-1].alarm))
 
 
-def _heaviest_group(days: list[tuple[str, TableSet]]) -> float | None:
+def heaviest_group(days: list[tuple[str, TableSet]]) -> float | None:
     """Return the largest weight of a group in a day; None without groups."""
     ties = (tables[model].ties for _, tables in days for model in tables)
     return max((each.sums.heaviest for each in ties if each and each.sums), default=None)

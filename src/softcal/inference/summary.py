@@ -336,9 +336,19 @@ class _Atoms(NamedTuple):
         left, *possible = (float(self.weight @ (x * (1 - x))) for x in (self.label, *probs))
         most = max(possible)
         unseen = max(1 - left / most, 0.0) if most else float(not left)
+        term = self.term(loss)
         each, times = self._each(self.weight)
-        n = 1 / float(times @ each**2)  # Kish's
-        variance, reach = self.error(self.term(loss)) ** 2, student_reach(max(n, 2.0), level)
+        units = 1 / float(times @ each**2)  # Kish's
+        n, variance = units, self.error(term) ** 2
+        if self.owner is not None:
+            # Rows count as so many independent ones as have the variance of the groups.
+            rows = 1 / float(self.weight @ (self.weight / self.rows))
+            alone = float(term @ (term / self.rows)) * rows / max(rows - 1, 1e-9)
+            variance = max(variance, alone)
+            n = float(
+                np.clip(rows * alone / variance if variance else rows, min(units, rows), rows)
+            )
+        reach = student_reach(max(units, 2.0), level)
         low, high = score_limits(np.array(value), np.array(variance), n, reach, unseen)
         return float(low), float(high)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
+from softcal.cards.inspect import quoted
 from softcal.exceptions import InputError
 from softcal.inference.summary import calibration_summary
 from softcal.planning.forecast import FEWEST_ITEMS
@@ -42,12 +42,14 @@ def next_command(
     if tables.targets[0] == TOP or about.rater is not None:
         return ""  # which these commands do not take
     if found.state == "in part":
-        columns = [word for name in dict.fromkeys(segments) for word in ("--by", name)]
-        return f"{start} {shlex.join(columns)}".replace("recalibrate", "audit", 1)
+        columns = " ".join(f"--by {quoted(name)}" for name in dict.fromkeys(segments))
+        return f"{start} {columns}".replace("recalibrate", "audit", 1)
     certain = found.interval.high <= tolerance
     dependent = about.weight is not None or about.group is not None  # which `plan` does not take
     if certain or not tolerance or dependent or tables.n < FEWEST_ITEMS:
         return ""
+    if about.votes is not None:  # the option has another meaning there
+        start = start.replace(f" --votes {quoted(about.votes)}", "", 1)
     return f"{start} --half-width {tolerance:.4g}".replace("recalibrate", "plan", 1)
 
 

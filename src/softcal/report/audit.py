@@ -20,7 +20,13 @@ _MOST = 500  # segments of a list on the page
 
 
 def write_audit_page(
-    path: Path, audits: Sequence[Audit], *, source: str, label: str, notes: Sequence[str] = ()
+    path: Path,
+    audits: Sequence[Audit],
+    *,
+    source: str,
+    label: str,
+    group: str | None = None,
+    notes: Sequence[str] = (),
 ) -> None:
     """Write the audits of one or more models as one HTML file that needs no network.
 
@@ -30,14 +36,14 @@ def write_audit_page(
         The file to write; an existing file is replaced.
     audits : sequence of Audit
         The audits, all with the same columns and settings.
-    source, label : str
-        The names of the data and of their labels.
+    source, label, group : str
+        The names of the data, of their labels, and of the groups if there are any.
     notes : sequence of str
         What is notable about how the data were read.
     """
     refuse_other_suffix(path)
     said = {
-        "source": source, "label": label, "notes": notes, "first": audits[0],
+        "source": source, "label": label, "group": group, "notes": notes, "first": audits[0],
         "level": percent(audits[0].level), "audits": [_lists(each) for each in audits],
         "open": _OPEN, "most_cells": MOST_CELLS,
     }  # fmt: skip

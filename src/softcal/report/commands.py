@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from softcal.cards.inspect import quoted
 from softcal.table.tableset import TOP
 
 if TYPE_CHECKING:
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import About, TableSet
 
 _NOT_OF_RECALIBRATE = {
-    "--pred", "--pred-columns", "--by", "--votes", "--classes", "--ordered", "--raters",
-    "--by-rater", "--name",
+    "--pred", "--pred-columns", "--by", "--ordered", "--raters", "--by-rater", "--name",
 }  # fmt: skip
 _NOT_OF_ROUTE = {"--pred", "--pred-columns", "--by", "--by-rater", "--name"}
 _IN_ROWS = {"--model", "--model-per-file"}
@@ -44,15 +43,15 @@ def commands_of(tables: TableSet) -> Commands:
     models = _models(given, tables.models)
     if not given or models is None or _IN_ROWS & {*given}:
         return Commands()
-    data = shlex.quote(tables.about.source or "ROWS")
+    data = quoted(tables.about.source or "ROWS")
     pred = "--pred-columns" if tables.targets[0] == TOP else "--pred"
     label = _words({k: v for k, v in given.items() if k not in _NOT_OF_RECALIBRATE})
     reading = _words({k: v for k, v in given.items() if k in _OF_APPLY})
     numbers = [f"_{k}" for k in range(1, len(models) + 1)] if len(models) > 1 else [""]
     both = [
         (
-            [*label, pred, shlex.quote(model), "-o", f"calibrator{k}.json"],
-            [data, *reading, "--pred", shlex.quote(model), "-o", f"recalibrated{k}.csv"],
+            [*label, pred, quoted(model), "-o", f"calibrator{k}.json"],
+            [data, *reading, "--pred", quoted(model), "-o", f"recalibrated{k}.csv"],
         )
         for model, k in zip(models, numbers, strict=True)
     ]
@@ -74,7 +73,7 @@ def _words(given: Mapping[str, Any]) -> list[str]:
         word
         for option, value in given.items()
         for each in (value if isinstance(value, list) else [value])
-        for word in ([option] if each is True else [option, shlex.quote(str(each))])
+        for word in ([option] if each is True else [option, quoted(str(each))])
     ]
 
 

@@ -13,13 +13,12 @@ import numpy as np
 
 from softcal._display import RANGE, ends, error_name, percent, printable
 from softcal._validation.days import day_of
-from softcal.cards.card import chance, plain
+from softcal.cards.card import chance, limit, plain
 from softcal.cards.classes import ClassScoreCard
 from softcal.cards.parts import Off, class_scores, outer_columns, segment_scores
 from softcal.cards.verdict import (
     TOLERANCE,
     TOO_LARGE_TO_LEAVE_OPEN,
-    limit,
     points,
     signed,
     signed_limit,

@@ -16,7 +16,7 @@ from softcal.exceptions import InputError
 from softcal.scanning.class_sums import MANY_TARGETS, class_entries
 from softcal.scanning.patterns import refuse_names_of_thresholds
 from softcal.scanning.texts import text_of
-from softcal.table.build import Builder, DenseSums, valid_entries
+from softcal.table.build import Builder, valid_entries
 from softcal.table.tableset import LABEL, TOP, thresholds
 from softcal.votes import Votes
 
@@ -111,10 +111,7 @@ def _add_classes(
         inputs.refuse_no_weight(models[0].column(0))
     found = class_entries(models, builder, cells, groups, ordered=ordered)
     assert found is not None  # noqa: S101 - the weights have been validated
-    dense = DenseSums()
-    dense.add(found.dense)
-    for each in (found.entries, *dense.entries()):
-        builder.add(each)
+    builder.add(found.entries, found.dense)
 
 
 def _numbered(rows: Mapping[str, Rows]) -> dict[tuple[int, int], Rows]:

@@ -12,7 +12,7 @@ from softcal._validation.rules import MISSING
 from softcal.exceptions import InputError
 from softcal.scanning.checks import Check, refuse
 from softcal.scanning.expressions import when
-from softcal.scanning.rows import Uses
+from softcal.scanning.rows import Joined, LabelRows, Uses
 from softcal.scanning.source import Engine, Here, collected, kept, opened_to_join
 from softcal.scanning.texts import plain_word
 from softcal.votes import Votes, row_votes
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from softcal.scanning.data import RawVotes
     from softcal.scanning.source import Frame, Source
 
-DROP = keyword("drop_missing")
 CAUTION = (
     "labels are Dawid-Skene posteriors, which assume one true class per item. They are biased "
     "toward the overall rate, so a calibrated model can look overconfident. They are wrong if "
@@ -34,40 +33,81 @@ CAUTION = (
 class Counted(NamedTuple):
     """The labels of items, and the single votes behind them.
 
-    `items` has the columns item, y (or n0, n1, ... of each class), and m. `single` has the columns
-    item, rater, v (or class numbers), and part, the share of a rater in the votes on an item.
+    `items` has the columns item, y0 (or the share of each class, y0, y1, ...), and m. `single` has
+    the columns item, rater, v, and n, how many votes a rater has on an item.
     """
 
     name: str
     items: Frame
+    votes: int
+    raters: int
     single: Frame | None = None
-    classes: tuple[str, ...] = ()
-    votes: int = 0
-    raters: int = 0
-    dropped: int = 0
     posterior: bool = False
-    matrix: Votes | None = None  # if all votes are here
 
 
-def counted(
-    label: RawVotes, source: Source, con: Any, *, classes: Sequence[str] | None, drop: bool
-) -> Counted:
-    """Count votes; `classes` are those of the predictions, if these are of many classes."""
+def voted_rows(
+    label: RawVotes, uses: Uses, con: Any, classes: Sequence[str] | None, *, drop: bool
+) -> LabelRows:
+    """Count votes, join them to predictions, and return what their label needs.
+
+    `classes` are those of the predictions, if these are of many classes.
+    """
+    votes = None if label.counted else label.source
+    own = uses.source if votes is None else opened_to_join(votes, con)
+    # Texts take longer to compare than integers, which only DuckDB has on both sides.
+    both = not label.counted and all(_has_integers(each, label.item) for each in (own, uses.source))
+    item = uses.single(str(label.item)) if both else uses.text(str(label.item))
+    ballots, dropped = None, 0
     if label.counted:
-        return _of_matrix(label, label.source, source, con, classes)
-    own = source if label.source is None else opened_to_join(label.source, con)
-    ballots, dropped = _ballots(label, own, drop=drop)
-    if isinstance(own, Here):  # used several times
-        ballots = kept(ballots, con)
-    if label.rater is not None and not label.allow_repeated:
-        _refuse_second_votes(ballots, label)
-    if label.aggregate == "dawid-skene":
-        found = _of_matrix(label, _matrix(ballots, label, classes), source, con, classes)
-        return found._replace(dropped=dropped)
-    if not _same_engine(own, source):
-        ballots = source.given(collected(ballots), con)
-    found = _counts(ballots, label, classes)
-    return found._replace(dropped=dropped)
+        found = _of_matrix(label, label.source, uses.source, con, classes)
+    else:
+        ballots, dropped = _ballots(label, own, con, integers=both, drop=drop)
+        if label.rater is not None and not label.allow_repeated:
+            _refuse_second_votes(ballots, label)
+        if label.aggregate == "dawid-skene":
+            matrix = _matrix(ballots, label, classes)
+            found = _of_matrix(label, matrix, uses.source, con, classes)
+            item = uses.text(str(label.item))
+        else:
+            if not _same_engine(own, uses.source):
+                ballots = uses.source.given(collected(ballots), con)
+            found = _counts(ballots, label, classes, con)
+    rows, missing, without, alone = _matched(found, label, uses, item, con, drop=drop)
+    return LabelRows(
+        found.name, [Check(str(label.item), item, (MISSING,), names=True)],
+        tuple(nw.col(f"y{c}") for c in range(len(classes or "y"))), nw.col("m"),
+        of_votes=found.name,
+        joined=Joined(
+            rows, found.single, without + missing, _notes(label, found, dropped, without, alone)
+        ),
+    )  # fmt: skip
+
+
+def _has_integers(source: Source, name: str | None) -> bool:
+    source.refuse_unknown(str(name))
+    return isinstance(source, Here) and source.has_integers(str(name))
+
+
+def _notes(
+    label: RawVotes, found: Counted, dropped: int, without: int, alone: int
+) -> tuple[str, ...]:
+    """Return notes on votes: which are left out, and whether raters recur."""
+    notes = []
+    if dropped:
+        notes.append(f"left out: {dropped:,} votes with a missing value.")
+    if without or alone:
+        notes.append(
+            f"left out: {without:,} rows of predictions without votes, and {alone:,} items "
+            "with votes but without a prediction."
+        )
+    if found.posterior:
+        notes.append(CAUTION)
+    elif not label.raters and 0 < found.raters < found.votes:
+        notes.append(
+            f"{found.raters:,} raters gave {found.votes:,} votes, so raters recur. Intervals are "
+            f"for these raters; {keyword('raters')} makes them hold for new raters too."
+        )
+    return tuple(notes)
 
 
 def _same_engine(one: Source, two: Source) -> bool:
@@ -75,21 +115,42 @@ def _same_engine(one: Source, two: Source) -> bool:
     return one is two or not engines or (len(engines) == 2 and engines[0] is engines[1])
 
 
-def _ballots(label: RawVotes, source: Source, *, drop: bool) -> tuple[Frame, int]:
-    """Return votes as columns of text: item, vote, rater, and kind."""
+def _ballots(
+    label: RawVotes, source: Source, con: Any, *, integers: bool = False, drop: bool
+) -> tuple[Frame, int]:
+    """Return votes as columns of text: item, vote, rater, and kind, and how often each occurs, n.
+
+    Items stay integers if asked, and raters if they are. Without raters, equal votes are one row.
+    """
     uses = Uses(source)
     names = {"item": label.item, "vote": label.vote, "rater": label.rater, "kind": label.kind}
-    columns = {as_: uses.text(name) for as_, name in names.items() if name is not None}
+    columns = {as_: uses.single(name) for as_, name in names.items() if name is not None}
     rows = source.frame(uses.all).select(*(each.alias(as_) for as_, each in columns.items()))
+    if label.rater is None:
+        rows = rows.group_by(*columns).agg(nw.len().alias("n"))
+        rows = rows.with_columns(nw.col("n").cast(nw.Float64))  # Dask casts no aggregate
+    else:
+        rows = rows.with_columns(nw.lit(1.0).alias("n"))
+    own = {"item"} if integers else set()
+    own |= {"rater"} if label.rater is not None and _has_integers(source, label.rater) else set()
+    rows = rows.with_columns(nw.col(as_).cast(nw.String) for as_ in columns if as_ not in own)
+    rows = kept(rows, con) if isinstance(source, Here) else rows  # used several times
     gaps = nw.any_horizontal(*(nw.col(as_).is_null() for as_ in columns), ignore_nulls=True)
-    missing = int(collected(rows.filter(gaps).select(nw.len().alias("n")))["n"][0].as_py())
-    if not missing:
-        return rows, 0
-    if not drop:
+    missing = int(_one(rows.filter(gaps).select(nw.col("n").sum())) or 0)
+    if missing and not drop:
         checks = [Check(str(names[as_]), each, (MISSING,), names=True)
                   for as_, each in columns.items()]  # fmt: skip
         refuse(source, uses.all, checks, drop=False)
-    return rows.filter(~gaps), missing
+    return (rows.filter(~gaps) if missing else rows), missing
+
+
+def _one(result: Frame) -> Any:
+    """Return the only value of a result."""
+    return collected(result).column(0)[0].as_py()
+
+
+def _count(rows: Frame) -> int:
+    return int(_one(rows.select(nw.len().alias("n"))))
 
 
 def _refuse_second_votes(ballots: Frame, label: RawVotes) -> None:
@@ -107,12 +168,16 @@ def _refuse_second_votes(ballots: Frame, label: RawVotes) -> None:
 
 
 def counted_and_first(rows: Frame, columns: Sequence[str]) -> tuple[int, list[Any]] | None:
-    """Return how many rows there are, and the values of the lowest; None if there are none."""
-    count = collected(rows.select(nw.len().alias("n")))["n"][0].as_py()
+    """Return how many rows there are, and the values of the lowest; None if there are none.
+
+    Items and raters are shown as text, also if they are integers.
+    """
+    count = _count(rows)
     if not count:
         return None
     first = collected(rows.select(*columns).sort(*columns[::-1]).head(1)).to_pylist()[0]
-    return int(count), [first[name] for name in columns]
+    names = ("item", "rater")
+    return count, [str(first[name]) if name in names else first[name] for name in columns]
 
 
 def _words(ballots: Frame) -> list[str]:
@@ -147,34 +212,26 @@ def _choices(what: str, positive: str | None, words: list[str]) -> str:
     return f"{asked} {what} are: {shown}.{example}"
 
 
-def _counts(ballots: Frame, label: RawVotes, classes: Sequence[str] | None) -> Counted:
+def _counts(ballots: Frame, label: RawVotes, classes: Sequence[str] | None, con: Any) -> Counted:
     """Count the votes on each item by the engine."""
-    raters = 0
     if classes is None:
-        own = _positive(ballots, label)
-        marked = ballots.with_columns(when(nw.col("vote").is_in(own), 1, 0).alias("v"))
-        items = marked.group_by("item").agg(nw.col("v").sum().alias("yes"), nw.len().alias("m"))
-        items = items.with_columns(nw.col("m").cast(nw.Float64))
-        items = items.with_columns((nw.col("yes") / nw.col("m")).alias("y"))
-        name = f"share of {label.positive}"
+        texts, name = [_positive(ballots, label)], f"share of {label.positive}"
     else:
         _refuse_other_classes(ballots, label, classes)
-        marks = [when(nw.col("vote").is_in([c, f"{c}.0"]), 1, 0) for c in classes]
-        marked = ballots.with_columns(mark.alias(f"n{k}") for k, mark in enumerate(marks))
-        names = [f"n{k}" for k in range(len(classes))]
-        items = marked.group_by("item").agg(*(nw.col(n).sum() for n in names), nw.len().alias("m"))
-        items = items.with_columns(nw.col("m").cast(nw.Float64))  # Dask casts no aggregate
-        name = f"votes in {label.vote}"
+        texts, name = [[each, f"{each}.0"] for each in classes], f"votes in {label.vote}"
+    own = [f"y{c}" for c in range(len(texts))]
+    marks = [when(nw.col("vote").is_in(each), nw.col("n"), 0) for each in texts]
+    marked = ballots.with_columns(mark.alias(y) for y, mark in zip(own, marks, strict=True))
+    items = marked.group_by("item").agg(*(nw.col(y).sum() for y in own), nw.col("n").sum())
+    items = items.select("item", *(nw.col(y) / nw.col("n") for y in own), nw.col("n").alias("m"))
+    items = kept(items, con) if items.implementation.is_duckdb() else items
     single = None
-    if label.rater is not None:
-        raters = int(
-            collected(ballots.select(nw.col("rater").n_unique().alias("n")))["n"][0].as_py()
-        )
     if label.raters and classes is None:
-        single = marked.group_by("item", "rater").agg(nw.col("v").mean(), nw.len().alias("n"))
-        single = single.with_columns(nw.col("n").cast(nw.Float64))
-    votes = _count(ballots)
-    return Counted(name, items, single, tuple(classes or ()), votes, raters)
+        single = marked.select("item", "rater", nw.col("y0").alias("v"), "n")
+        if label.allow_repeated:
+            single = single.group_by("item", "rater").agg(nw.col("v").mean(), nw.col("n").sum())
+    raters = _one(ballots.select(nw.col("rater").n_unique())) if label.rater is not None else 0
+    return Counted(name, items, int(_one(ballots.select(nw.col("n").sum()))), int(raters), single)
 
 
 def _refuse_other_classes(ballots: Frame, label: RawVotes, classes: Sequence[str]) -> None:
@@ -201,21 +258,19 @@ def _matrix(ballots: Frame, label: RawVotes, classes: Sequence[str] | None) -> V
     if label.rater is None:
         message = "Dawid-Skene needs raters: pass rater=, the column of who voted (--worker)."
         raise InputError(message)
-    return votes_here(ballots, label, classes)
+    return _votes_here(ballots, label, classes)
 
 
-def votes_here(ballots: Frame, label: RawVotes, classes: Sequence[str] | None = None) -> Votes:
+def _votes_here(ballots: Frame, label: RawVotes, classes: Sequence[str] | None = None) -> Votes:
     """Bring votes here as `Votes`; without classes, of the positive word and all others."""
     table = collected(ballots)
-    votes = [plain_word(str(word)) for word in table["vote"].to_pylist()]
+    columns = {name: list(map(str, table[name].to_pylist())) for name in ("item", "rater", "vote")}
+    votes: list[Any] = list(map(plain_word, columns["vote"]))
     if classes is None:
         own = {plain_word(word) for word in _positive(ballots, label)}
-        votes = [int(word in own) for word in votes]  # type: ignore[misc]
-    columns = {"item": table["item"].to_pylist(), "vote": votes}
-    if label.rater is not None:
-        columns["rater"] = table["rater"].to_pylist()
+        votes = [int(word in own) for word in votes]
     return Votes.from_long(
-        columns, item="item", label="vote", worker="rater" if label.rater is not None else None,
+        {**columns, "vote": votes}, item="item", label="vote", worker="rater",
         classes=(0, 1) if classes is None else classes, allow_repeated=label.allow_repeated,
     )  # fmt: skip
 
@@ -233,28 +288,23 @@ def _of_matrix(
     if len(set(items)) < len(items):
         message = "items of votes must have names that differ as text: 1 and '1' do not."
         raise InputError(message)
-    if classes is None:
-        votes = (
-            votes if label.aggregate != "shares" and votes.n_classes == 2 else _binary(label, votes)
-        )
     posterior = label.aggregate == "dawid-skene"
-    totals = votes.effective_totals.astype(np.float64)
+    if classes is None and not (posterior and votes.n_classes == 2):
+        votes = _binary(label, votes)
+    totals = np.ones(len(items)) if posterior else votes.effective_totals.astype(np.float64)
+    shares = votes.shares
     if posterior:
         from softcal.crowd import dawid_skene  # here, because SciPy's sparse matrices take long
 
         shares = dawid_skene(votes).posterior
-    else:
-        shares = votes.shares
-    totals = np.ones(len(items)) if posterior else totals
-    columns: dict[str, Any] = {"item": items, "m": totals}
     if classes is None:
-        columns["y"] = np.ascontiguousarray(shares[:, 1])
+        at = [1]
         positive = label.positive if label.positive is not None else str(votes.classes[1])
         name = f"{'posterior' if posterior else 'share'} of {positive}"
     else:
         at = [list(map(str, votes.classes)).index(name) for name in classes]
-        columns |= {f"n{k}": np.ascontiguousarray(shares[:, c]) for k, c in enumerate(at)}
         name = "votes"
+    columns = {f"y{k}": np.ascontiguousarray(shares[:, c]) for k, c in enumerate(at)}
     single = None
     if label.raters:
         each = row_votes(votes)
@@ -266,12 +316,9 @@ def _of_matrix(
             }),
             con,
         )  # fmt: skip
-    found = pa.table(columns)
+    found = source.given(pa.table({"item": items, "m": totals, **columns}), con)
     workers = 0 if votes.ballots is None else len(votes.ballots.workers)
-    return Counted(
-        name, source.given(found, con), single, tuple(classes or ()), int(votes.counts.sum()),
-        workers, posterior=posterior, matrix=votes,
-    )  # fmt: skip
+    return Counted(name, found, int(votes.counts.sum()), workers, single, posterior)
 
 
 def _binary(label: RawVotes, votes: Votes) -> Votes:
@@ -288,46 +335,44 @@ def _binary(label: RawVotes, votes: Votes) -> Votes:
     return votes.binary(words[positive])
 
 
-class Matched(NamedTuple):
-    """Rows joined to the labels of their items, and how many of both have no match."""
+def _matched(
+    found: Counted, label: RawVotes, uses: Uses, item: nw.Expr, con: Any, *, drop: bool
+) -> tuple[Frame, int, int, int]:
+    """Join rows to the labels of their items; raise for items without a match.
 
-    rows: Frame
-    without: int
-    alone: int
-    dropped: int  # rows without a match, and rows without an item
-
-
-def matched(found: Counted, label: RawVotes, uses: Uses, item: nw.Expr, *, drop: bool) -> Matched:
-    """Join rows to the labels of their items; raise for items without a match."""
+    Also return how many rows have no item, how many rows have no votes, and how many items have
+    no row.
+    """
     rows = uses.source.frame(uses.all).with_columns(item.alias("item"))
     known = rows.filter(~nw.col("item").is_null())
-    missing = _count(rows) - _count(known)
+    missing = 0  # of votes, these are counted already
     if label.source is None:
-        known, missing = _one_per_item(known, label, uses), 0  # votes without an item are counted
+        known = _one_per_item(known, label, uses)
+    else:
+        missing = _count(rows) - _count(known)
     if missing and not drop:
         check = Check(str(label.item), item, (MISSING,), names=True)
         refuse(uses.source, uses.all, [check], drop=False)
-    several = known.group_by("item").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
-    twice = counted_and_first(several, ["item"])
-    if twice is not None:
+    total, items = _count(known), _count(found.items)
+    if _one(known.select(nw.col("item").n_unique())) != total:
+        several = known.group_by("item").agg(nw.len().alias("n")).filter(nw.col("n") > 1)
+        twice = counted_and_first(several, ["item"])
+        assert twice is not None  # noqa: S101 - an item has several rows
         message = (
             f"each {label.item} must have one prediction: {twice[0]:,} have more, the first is "
             f"{twice[1][0]!r:.60}. Keep one row of each or, if rows are votes, name the column of "
             "the votes."
         )
         raise InputError(message)
-    total = _count(known)
-    without = counted_and_first(known.join(found.items, on="item", how="anti"), ["item"])
-    alone = counted_and_first(found.items.join(known, on="item", how="anti"), ["item"])
-    if (without or alone) and (not label.drop_unmatched or (without and without[0] >= total)):
-        _refuse_unmatched(str(label.item), without, alone, total, _count(found.items))
-    left = without[0] if without else 0
     joined = known.join(found.items, on="item", how="inner")
-    return Matched(joined, left, alone[0] if alone else 0, left + missing)
-
-
-def _count(rows: Frame) -> int:
-    return int(collected(rows.select(nw.len().alias("n")))["n"][0].as_py())
+    joined = kept(joined, con) if isinstance(uses.source, Here) else joined
+    both = _count(joined)
+    without, alone = total - both, items - both
+    if (without or alone) and (not label.drop_unmatched or (without and not both)):
+        one = counted_and_first(known.join(found.items, on="item", how="anti"), ["item"])
+        two = counted_and_first(found.items.join(known, on="item", how="anti"), ["item"])
+        _refuse_unmatched(str(label.item), one, two, total, items)
+    return joined, missing, without, alone
 
 
 def _one_per_item(rows: Frame, label: RawVotes, uses: Uses) -> Frame:
@@ -402,10 +447,10 @@ def rated(plan: Any) -> tuple[Votes, tuple[str, ...], dict[str, Any]]:
 
     label, roles = plan.data.y_true, plan.models[0].roles
     own = roles.source if label.source is None else opened_to_join(label.source, plan.con)
-    ballots, _ = _ballots(label, own, drop=plan.data.drop_missing)
+    ballots, _ = _ballots(label, own, plan.con, drop=plan.data.drop_missing)
     rows = collected(roles.rows.filter(nw.col("status") == 0))
     here = {str(name): k for k, name in enumerate(rows["item"].to_pylist())}
-    votes = votes_here(ballots, label)
+    votes = _votes_here(ballots, label)
     votes = votes.for_items([name for name in votes.items or () if str(name) in here])
     order = [here[str(name)] for name in votes.items or ()]
     predictions = {model.name: numbers(rows[model.p])[order] for model in plan.models}
@@ -420,15 +465,14 @@ def _kinds(ballots: Frame, votes: Votes, label: RawVotes) -> tuple[str, ...]:
     )
     other = counted_and_first(several.filter(nw.col("n") > 1), ["low", "high", "rater"])
     if other is not None:
-        raters = collected(several.select(nw.len().alias("n")))["n"][0].as_py()
         message = (
-            f"{label.kind} must be the same in all votes of a rater: {other[0]:,} of {raters:,} "
-            f"raters have several values, the first is {other[1][2]!r:.60} with "
-            f"{other[1][0]!r:.60} and {other[1][1]!r:.60}. Correct them, or name a column that "
-            "describes raters."
+            f"{label.kind} must be the same in all votes of a rater: {other[0]:,} of "
+            f"{_count(several):,} raters have several values, the first is {other[1][2]!r:.60} "
+            f"with {other[1][0]!r:.60} and {other[1][1]!r:.60}. Correct them, or name a column "
+            "that describes raters."
         )
         raise InputError(message)
     table = collected(pairs)
-    kind = dict(zip(table["rater"].to_pylist(), table["kind"].to_pylist(), strict=True))
+    kind = dict(zip(map(str, table["rater"].to_pylist()), table["kind"].to_pylist(), strict=True))
     assert votes.ballots is not None  # noqa: S101 - raters are known
-    return tuple(str(kind[name]) for name in votes.ballots.workers)
+    return tuple(kind[name] for name in votes.ballots.workers)

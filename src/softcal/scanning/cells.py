@@ -74,15 +74,9 @@ class Cells:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
-    def of_batch(self, columns: Sequence[Any], rows: Any = None) -> Coded:
-        """Return the combination of values of each row, as numbers, and the combinations.
-
-        `rows` is how many rows each entry stands for, in the message about days.
-        """
-        each = [
-            self._coded(segment, values, rows)
-            for segment, values in zip(self._plan.data.by, columns, strict=True)
-        ]
+    def of_batch(self, columns: Sequence[Any]) -> Coded:
+        """Return the combination of values of each row, as numbers, and the combinations."""
+        each = [self._coded(*both) for both in zip(self._plan.data.by, columns, strict=True)]
         if len(each) == 1:
             return Coded(each[0].numbers, [(name,) for name in each[0].names])
         whole = np.zeros(len(columns[0]), dtype=np.int64)
@@ -98,15 +92,16 @@ class Cells:
             cells.append(tuple(cell))
         return Coded(numbers.astype(np.int64), cells)
 
-    def _coded(self, segment: Any, values: Any, rows: Any) -> Coded:
+    def _coded(self, segment: Any, values: Any) -> Coded:
         if isinstance(segment, Cut):
             own = next(one for one in self._plan.ranges if one.column == segment.column)
             return coded(values, segment.column, own.label)
         if isinstance(segment, Days):
             found = coded(values, segment.column)
             days = [text_of_day(segment, name) for name in found.names]
-            if None in days:
-                refuse_unclear(segment, found, days, rows, self._plan.models[0].roles.source)
+            unclear = [name for name, day in zip(found.names, days, strict=True) if day is None]
+            if unclear:
+                refuse_unclear(segment, unclear, self._plan.models[0].roles.source)
             different = in_order(days)
             renumbered = np.array([different[day] for day in days], dtype=np.int64)
             return Coded(renumbered[found.numbers], list(different))

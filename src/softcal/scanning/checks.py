@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import narwhals.stable.v2 as nw
 
 from softcal._validation.inputs import refuse_changed
-from softcal._validation.rules import DROPPED, MISSING, Rule, Spread
+from softcal._validation.rules import DROPPED, MISSING, NOWHERE, Rule, Spread
 from softcal.exceptions import InputError
 from softcal.scanning.numbers import number_hint
 from softcal.scanning.source import AT, ROW_BITS, Here, collected
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 COUNTS, BROKEN, GONE = 0, -1, -2
 """The status of a row: it counts, a value breaks a rule, or it is dropped for a missing one."""
 
-NOT_A_NUMBER = Rule(
-    "must hold numbers", lambda x: x == True, "values are not", lambda _name, _spread: ""  # noqa: E712
-)  # fmt: skip
+NOT_A_NUMBER = Rule("must hold numbers", lambda x: x == True)  # noqa: E712
 
 
 class Check(NamedTuple):
@@ -36,10 +34,11 @@ class Check(NamedTuple):
     raw: nw.Expr | None = None  # what it shows, if not the value
     names: bool = False  # whether the values are names, which have no range
     percent: bool = False  # whether a text may have a percent sign
+    stated: tuple[str, str] | None = None  # columns, and the option that states their scale
 
     def broken(self, rule: Rule) -> nw.Expr:
         """Return whether a value breaks a rule; it may be null where a value is missing."""
-        return self.missing if rule.must == MISSING.must else rule.broken(self.value)  # type: ignore[arg-type,return-value]
+        return self.missing if rule.must == MISSING.must else rule.broken(self.value)
 
     @property
     def missing(self) -> nw.Expr:
@@ -83,7 +82,7 @@ def refuse(source: Source, uses: Sequence[Use], checks: Sequence[Check], *, drop
             check, rule = checks[k], checks[k].rules[j]
             broken = rows.filter(nw.col(f"bad{k}_{j}") == 1)
             first = _first(source, broken, check, rule, numbered=numbered)
-            spread = Spread(0, 0, signs=False) if check.names else _spread(rows, check)
+            spread = NOWHERE if check.names else _spread(rows, check)
             rule = DROPPED if rule.must == MISSING.must else rule
             message = rule.message(check.name, count, int(found["n"]), first.where, spread)
             hint = number_hint(first.text, percent=check.percent) if first.text else ""

@@ -195,9 +195,7 @@ class OpenedFiles(Here):
         first = files[0]
         super().__init__(con, parts, first.names, first.path.name)
         self._files = list(files)
-        texts = [each.form for each in files if each.form.kind == "text"]
-        self.decimal = decimal if texts else "."
-        self.hint_ = separator_hint(first.names, texts[0].mark) if first.form in texts[:1] else ""
+        self.decimal = decimal if any(each.form.kind == "text" for each in files) else "."
         if all(each.form.kind == "parquet" and isinstance(each.path, Path) for each in files):
             self.plain = partial(parquet_batches, [each.path for each in files])
 
@@ -219,9 +217,10 @@ class OpenedFiles(Here):
     @property
     def hint(self) -> str:
         """Why a column may be missing."""
-        path, form, *_ = self._files[0]
-        jsonl = form.kind == "jsonl"
-        return Places(first_objects(path, form)).hint if jsonl else self.hint_
+        path, form, names, _ = self._files[0]
+        if form.kind == "jsonl":
+            return Places(first_objects(path, form)).hint
+        return separator_hint(names, form.mark) if form.kind == "text" else ""
 
     def _parts_to_read(self, *, numbered: bool) -> Sequence[Part]:
         if not numbered:

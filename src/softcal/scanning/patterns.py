@@ -131,6 +131,12 @@ class ClassSpec(NamedTuple):
     named: bool  # whether the label is a column of class names
     label: tuple[str, ...]
     models: tuple[tuple[str, ...], ...]
+    ordered: bool = False
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of the set."""
+        return (TOP, *self.names, *(thresholds(self.names) if self.ordered else ()))
 
 
 def class_spec(
@@ -193,7 +199,7 @@ def class_spec(
     own: tuple[str, ...] = (str(one),) if named else ()
     if labels:
         own = _ordered(labels[0], names, matched=matched, given=given)
-    return ClassSpec(names, named, own, tuple(columns))
+    return ClassSpec(names, named, own, tuple(columns), ordered)
 
 
 def chosen_count(

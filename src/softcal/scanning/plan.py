@@ -11,17 +11,11 @@ from softcal._display import keyword
 from softcal._validation.rules import MISSING
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.scanning.ballots import (
-    Counted,
-    counted,
-    counted_and_first,
-    matched,
-    one_per_item,
-)
+from softcal.scanning.ballots import counted_and_first, one_per_item, voted_rows
 from softcal.scanning.checks import BROKEN, Check, refuse
 from softcal.scanning.class_sums import MANY_TARGETS
-from softcal.scanning.classes import ClassPlan, class_plan
-from softcal.scanning.data import Column, Cut, Data, Files, Long, Model, RawVotes
+from softcal.scanning.classes import class_label, class_preds, spec_of
+from softcal.scanning.data import Classes, Column, Cut, Data, Files, Long, Model, RawVotes
 from softcal.scanning.ranges import ranges_of
 from softcal.scanning.rows import (
     LabelRows,
@@ -33,12 +27,13 @@ from softcal.scanning.rows import (
     scaled_check,
 )
 from softcal.scanning.source import collected, kept, opened, opened_to_join
-from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from softcal.scanning.patterns import ClassSpec
     from softcal.scanning.ranges import Ranges
+    from softcal.scanning.rows import Joined
     from softcal.scanning.source import Frame, Source
 
 
@@ -69,12 +64,11 @@ class Plan(NamedTuple):
     targets: tuple[str, ...]
     label: str
     of_votes: str | None = None
-    classes: ClassPlan | None = None
+    classes: ClassSpec | None = None
     ranges: tuple[Ranges, ...] = ()
     words: tuple[Words, ...] = ()
-    counted: Counted | None = None
+    joined: Joined | None = None
     unmatched: int = 0  # rows that are dropped because their items have no votes
-    notes: tuple[str, ...] = ()
     items: bool = False  # whether models are paired by item
 
     @property
@@ -170,42 +164,77 @@ def planned(data: Data, con: Any) -> Plan:
         return _long(data, data.y_prob, con)
     joined = isinstance(data.y_true, RawVotes)
     source = opened_to_join(data.source, con) if joined else opened(data.source, con)
-    models = data.y_prob
-    if data.is_of_classes:
-        return _of_classes(data, source, con)
+    models, ranges = data.y_prob, _ranges(data, source, con)
     uses = Uses(source)
-    ranges = _ranges(data, source)
-    columns, checks = common_columns(data, uses, ranges)
-    pred_checks = []
-    for k, model in enumerate(models.values()):
-        assert isinstance(model.pred, Column)  # noqa: S101 - not of classes
-        check, columns[f"p{k}"] = scaled_check(
-            model.pred.name, model.pred.scale, uses, "pred_scale", keep_logits=data.keep_logits
-        )
-        pred_checks.append(check)
-    if isinstance(data.y_true, RawVotes):
-        return _of_votes(data, data.y_true, uses, columns, [*pred_checks, *checks], ranges, con)
-    labels = _labels(models, data, uses)
+    found = _found(data, models, uses, con, ranges)
+    first, names = found.labels[0], dict.fromkeys(each.name for each in found.labels)
+    return Plan(
+        data, con, found.models, first.targets, ", ".join(names),
+        first.of_votes, found.classes, ranges=ranges, joined=first.joined,
+        words=tuple(_words(each, uses) for each in found.labels if each.words is not None),
+        unmatched=0 if first.joined is None else first.joined.dropped,
+    )  # fmt: skip
+
+
+class _Found(NamedTuple):
+    """The rows of models of one source, and their different labels."""
+
+    models: tuple[ModelRows, ...]
+    labels: list[LabelRows]
+    classes: ClassSpec | None
+
+
+def _found(
+    data: Data, models: Mapping[str, Model], uses: Uses, con: Any, ranges: Sequence[Ranges],
+    item: str | None = None, keep: tuple[str, str] | None = None,
+) -> _Found:  # fmt: skip
+    """Return the rows of models of one source in their roles.
+
+    `keep` is a column, and its value in the rows to keep.
+    """
+    columns, others = common_columns(data, uses, ranges)
+    spec = spec_of(data.y_true, models, uses.source) if data.is_of_classes else None
+    checks: list[Check] = []
+    for k, (name, model) in enumerate(models.items()):
+        if spec is not None:
+            assert isinstance(model.pred, Classes)  # noqa: S101
+            values, more = class_preds(
+                name, model.pred, spec.models[k], spec, uses, keep_logits=data.keep_logits
+            )
+            columns |= {f"p{k}_{c}": x for c, x in enumerate(values)}
+            checks += more
+        else:
+            assert isinstance(model.pred, Column)  # noqa: S101 - not of classes
+            check, columns[f"p{k}"] = scaled_check(
+                model.pred.name, model.pred.scale, uses, "pred_scale", keep_logits=data.keep_logits
+            )
+            checks.append(check)
+    labels, own = _labels(data, models, spec, uses, con)
     for k, label in enumerate(labels):
         columns |= {f"y{k}_{t}": y for t, y in enumerate(label.y)}
         if label.votes is not None:
             columns[f"m{k}"] = label.votes
+    joined = labels[0].joined
+    if item is not None:
+        columns["item"] = uses.text(item)
+        others.append(Check(item, columns["item"], (MISSING,), names=True))
+    if joined is not None:
+        columns["item"] = nw.col("item")
     of_labels = [check for label in labels for check in label.checks]
-    roles = in_roles(uses, columns, [*of_labels, *pred_checks, *checks], drop=data.drop_missing)
-    roles = roles._replace(plain=_plain(data, models, labels))
-    own = _own_label(models, data)
-    found = tuple(
+    roles = in_roles(
+        uses, columns, [*of_labels, *checks, *others], drop=data.drop_missing,
+        frame=None if joined is None else joined.rows,
+        keep=None if keep is None else uses.text(keep[0]) == keep[1],
+    )._replace(plain=_plain(data, models, labels, spec))  # fmt: skip
+    rows = [
         ModelRows(
-            name, roles, f"p{k}", tuple(f"y{own[k]}_{t}" for t in range(len(labels[own[k]].y))),
-            f"m{own[k]}" if labels[own[k]].votes is not None else None,
+            name, roles, f"p{k}",
+            tuple(f"y{own[k]}_{t}" for t in range(len(labels[own[k]].y))),
+            None if labels[own[k]].votes is None else f"m{own[k]}",
         )
         for k, name in enumerate(models)
-    )  # fmt: skip
-    first = labels[0]
-    return Plan(
-        data, con, found, first.targets, _label_name(labels), first.of_votes, ranges=ranges,
-        words=tuple(_words(label, uses) for label in labels if label.words is not None),
-    )  # fmt: skip
+    ]  # fmt: skip
+    return _Found(tuple(rows), labels, spec)
 
 
 def _words(label: LabelRows, uses: Uses) -> Words:
@@ -214,13 +243,20 @@ def _words(label: LabelRows, uses: Uses) -> Words:
     return Words(label.name, str(label.positive), rows)
 
 
-def _label_name(labels: Sequence[LabelRows]) -> str:
-    return ", ".join(dict.fromkeys(label.name for label in labels))
-
-
-def _labels(models: Mapping[str, Model], data: Data, uses: Uses) -> list[LabelRows]:
-    """Return the different labels of models."""
-    different = list(dict.fromkeys(model.label or data.y_true for model in models.values()))
+def _labels(
+    data: Data, models: Mapping[str, Model], spec: ClassSpec | None, uses: Uses, con: Any
+) -> tuple[list[LabelRows], list[int]]:
+    """Return the different labels of models, and the number of the label of each model."""
+    same = [0] * len(models)
+    if isinstance(data.y_true, RawVotes):
+        classes = None if spec is None else spec.names
+        made = voted_rows(data.y_true, uses, con, classes, drop=data.drop_missing)
+        return [made if spec is None else made._replace(targets=spec.targets)], same
+    if spec is not None:
+        assert isinstance(data.y_true, Classes)  # noqa: S101 - others are refused
+        return [class_label(data.y_true, spec, uses)], same
+    given = [model.label or data.y_true for model in models.values()]
+    different = list(dict.fromkeys(given))
     found = [label_rows(label, uses) for label in different]
     if any((each.votes is None) != (found[0].votes is None) for each in found):
         message = "either all labels must have numbers of votes, or none."
@@ -228,125 +264,53 @@ def _labels(models: Mapping[str, Model], data: Data, uses: Uses) -> list[LabelRo
     if any(each.targets != found[0].targets for each in found):
         message = "either all labels must be intervals, or none."
         raise InputError(message)
-    return found
-
-
-def _own_label(models: Mapping[str, Model], data: Data) -> list[int]:
-    """Return the number of the label of each model."""
-    different = list(dict.fromkeys(model.label or data.y_true for model in models.values()))
-    return [different.index(model.label or data.y_true) for model in models.values()]
+    return found, [different.index(label) for label in given]
 
 
 def _plain(
-    data: Data, models: Mapping[str, Model], labels: Sequence[LabelRows]
-) -> dict[str, str] | None:
-    """Return the column of each role, if no value is converted and no row is dropped."""
-    if data.drop_missing or not all(label.plain for label in labels):
+    data: Data, models: Mapping[str, Model], labels: Sequence[LabelRows], spec: ClassSpec | None
+) -> dict[str, tuple[str, ...]] | None:
+    """Return the columns of each role, if no value is converted and no row is dropped."""
+    preds = [model.pred for model in models.values()]
+    if data.drop_missing or any(pred.scale != "probability" for pred in preds):
         return None
-    found: dict[str, str] = {}
-    for k, model in enumerate(models.values()):
-        if not isinstance(model.pred, Column) or model.pred.scale != "probability":
-            return None
-        found[f"p{k}"] = model.pred.name
+    found: dict[str, tuple[str, ...]] = {}
+    for k, pred in enumerate(preds):
+        found[f"p{k}"] = (pred.name,) if isinstance(pred, Column) else spec.models[k]  # type: ignore[union-attr]
     for k, label in enumerate(labels):
-        found |= {f"y{k}_{t}": label.plain[t] for t in range(len(label.y))}
-        if label.votes is not None:
-            found[f"m{k}"] = label.plain[-1]
+        if label.plain is None:
+            return None
+        of_y = f"y{k}_0" if spec is None else f"y{k}"
+        found |= {of_y if role == "y" else f"m{k}": own for role, own in label.plain.items()}
     if data.sample_weight is not None:
-        found["w"] = data.sample_weight
+        found["w"] = (data.sample_weight,)
     return found
 
 
-def _ranges(data: Data, source: Source) -> tuple[Ranges, ...]:
-    found = []
-    for each in data.by:
-        if isinstance(each, Cut):
-            uses = Uses(source)
-            x = uses.number(each.column, what="numbers, to be cut into ranges")
-            rows = source.frame(uses.all)
-            found.append(ranges_of(each, rows.select(x.alias("x"))))
-    return tuple(found)
-
-
-def _of_votes(
-    data: Data,
-    label: RawVotes,
-    uses: Uses,
-    columns: dict[str, nw.Expr],
-    checks: list[Check],
-    ranges: tuple[Ranges, ...],
-    con: Any,
-) -> Plan:
-    """Plan rows whose labels are raw votes on their items."""
-    item = uses.text(str(label.item))
-    checks = [Check(str(label.item), item, (MISSING,), names=True), *checks]
-    found = counted(label, uses.source, con, classes=None, drop=data.drop_missing)
-    joined = matched(found, label, uses, item, drop=data.drop_missing)
-    columns = {**columns, "y0_0": nw.col("y"), "m0": nw.col("m"), "item": nw.col("item")}
-    roles = in_roles(uses, columns, checks, drop=data.drop_missing, frame=joined.rows)
-    names = list(data.y_prob)  # type: ignore[arg-type]
-    models = tuple(ModelRows(name, roles, f"p{k}", ("y0_0",), "m0") for k, name in enumerate(names))
-    return Plan(
-        data, con, models, (LABEL_TARGET,), found.name, found.name, ranges=ranges, counted=found,
-        unmatched=joined.dropped, notes=_vote_notes(label, found, joined.without, joined.alone),
-    )  # fmt: skip
-
-
-def _vote_notes(label: RawVotes, found: Counted, without: int, alone: int) -> tuple[str, ...]:
-    """Return notes on votes: which are left out, and whether raters recur."""
-    from softcal.scanning.notes import of_votes
-
-    return of_votes(label, found, without, alone)
-
-
-def _of_classes(data: Data, source: Source, con: Any) -> Plan:
-    assert not isinstance(data.y_prob, Long)  # noqa: S101
-    ranges = _ranges(data, source)
-    uses = Uses(source)
-    columns, checks = common_columns(data, uses, ranges)
-    found = class_plan(data, {name: each.pred for name, each in data.y_prob.items()}, uses, con)
-    roles = in_roles(
-        uses, {**columns, **found.columns}, [*found.checks, *checks], drop=data.drop_missing,
-        frame=found.rows,
-    )._replace(plain=None if data.drop_missing else found.plain)  # fmt: skip
-    votes = found.votes
-    models = tuple(ModelRows(name, roles, f"p{k}", (), votes) for k, name in enumerate(data.y_prob))
-    return Plan(
-        data, con, models, found.targets, found.label, found.of_votes, found, ranges,
-        counted=found.counted, unmatched=found.unmatched, notes=found.notes,
-    )  # fmt: skip
+def _ranges(data: Data, source: Source, con: Any) -> tuple[Ranges, ...]:
+    return tuple(ranges_of(each, source, con) for each in data.by if isinstance(each, Cut))
 
 
 def _long(data: Data, long: Long, con: Any) -> Plan:
     """Plan rows of one model each: of a column of models, or of one source per model."""
-    sources = _sources(data, long, con)
-    assert isinstance(long.column, Column)  # noqa: S101 - not of classes
     models: list[ModelRows] = []
     words: dict[Any, Words] = {}  # of each source
     ranges: tuple[Ranges, ...] = ()
     dropped = 0
-    for name, (source, chosen) in sources.items():
+    for name, (source, chosen) in _sources(data, long, con).items():
         uses = Uses(source)
-        ranges = ranges or _ranges(data, source)
-        columns, checks = common_columns(data, uses, ranges)
-        label = label_rows(data.y_true, uses)
-        check, columns["p0"] = scaled_check(long.column.name, long.column.scale, uses, "pred_scale")
-        columns |= {f"y0_{t}": y for t, y in enumerate(label.y)}
-        if label.votes is not None:
-            columns["m0"] = label.votes
-        every = [*label.checks, check, *checks]
-        if long.item is not None:
-            columns["item"] = uses.text(long.item)
-            every.append(Check(long.item, columns["item"], (MISSING,), names=True))
-        keep = None if chosen is None else uses.text(str(long.model)) == chosen
-        roles = in_roles(uses, columns, every, drop=data.drop_missing, keep=keep)
+        ranges = ranges or _ranges(data, source, con)
+        own = {name: Model(long.column)}  # type: ignore[arg-type]
+        keep = None if chosen is None else (str(long.model), chosen)
+        found = _found(data, own, uses, con, ranges, long.item, keep)
+        (model,), (label,) = found.models, found.labels
         if label.words is not None:
             words.setdefault(id(source), _words(label, uses))
+        # Rows are chosen, so that columns of the source are not those of the model.
+        roles = model.roles._replace(plain=None)
         if long.item is not None:
             roles = _one_row_each(roles, long, name, drop=data.drop_missing)
-        own = tuple(f"y0_{t}" for t in range(len(label.y)))
-        voted = label.votes is not None or long.epochs
-        models.append(ModelRows(name, roles, "p0", own, "m0" if voted else None))
+        models.append(model._replace(roles=roles, m="m0" if long.epochs else model.m))
     if long.item is not None and len(models) > 1 and (data.pairs or long.drop_unmatched):
         models, dropped = _matched_models(models, long)
     return Plan(
@@ -413,6 +377,8 @@ def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | 
     given = data.source
     if isinstance(given, dict):
         return {str(name): (opened_to_join(each, con), None) for name, each in given.items()}
+    from dataclasses import replace
+
     from softcal.scanning.files import files_of
 
     how = given if isinstance(given, Files) else Files(given)
@@ -420,8 +386,6 @@ def _sources(data: Data, long: Long, con: Any) -> dict[str, tuple[Source, str | 
     names_of = [path.name.partition(".")[0] for path in paths]
     if len(set(names_of)) < len(paths):
         names_of = [str(Path(path.parent.name) / path.name) for path in paths]
-    from dataclasses import replace
-
     return {
         name: (opened(replace(how, paths=path), con), None)
         for name, path in zip(names_of, paths, strict=True)

@@ -92,8 +92,7 @@ class Queries:
         names: Any = [] if plan.by else [()]
         cell = np.zeros(table.num_rows, dtype=np.int64)
         if plan.by and table.num_rows:
-            weight = numbers(table["rows"]) if "rows" in table.column_names else None
-            cell, names = self._cells.of_batch([table[name] for name in plan.by], weight)
+            cell, names = self._cells.of_batch([table[name] for name in plan.by])
         above = [cell] if owners is None else [cell, owners.numbers]
         keys = np.array([*above, *(numbers(table[name]) for name in places)], dtype=np.int64)
         found = Sparse.of_result(keys, values).under(*key)
@@ -195,12 +194,12 @@ class Queries:
 
     def _votes(self, rows: Frame) -> Frame:
         """Join single votes v to rows; u is their weight."""
-        counted = self._plan.counted
-        assert counted is not None  # noqa: S101 - there are raters
-        assert counted.single is not None  # noqa: S101
+        joined = self._plan.joined
+        assert joined is not None  # noqa: S101 - there are raters
+        assert joined.single is not None  # noqa: S101
         part = nw.col("n") / nw.col("m")
         u = nw.col("w") * part if self._plan.weighted else part
-        found = counted.single.join(rows, on="item", how="inner").with_columns(u.alias("u"))
+        found = joined.single.join(rows, on="item", how="inner").with_columns(u.alias("u"))
         return found.filter(nw.col("u") > 0)
 
 

@@ -11,19 +11,16 @@ import numpy as np
 from softcal._validation.rules import is_whole
 from softcal.exceptions import InputError
 from softcal.scanning.expressions import place_of
-from softcal.scanning.source import batches
+from softcal.scanning.rows import Uses
+from softcal.scanning.source import created
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.scanning.data import Cut
-    from softcal.scanning.source import Frame
-    from softcal.table.blocks import IntArray
+    from softcal.scanning.source import Session, Source
 
-_MOST_KEYS = 1 << 17  # different numbers of a column that are held in memory
 _MOST_RANGES = 1_000_000
 _MOVED = 0.02  # the share of a range that may be in the next one, for a cut with fewer digits
-_ALL_BUT_SIGN = np.int64(2**63 - 1)
-_ROWS_AT_ONCE = 1 << 17
 
 
 class Ranges(NamedTuple):
@@ -43,8 +40,10 @@ class Ranges(NamedTuple):
         return None if number is None else self.labels[int(number)]
 
 
-def ranges_of(cut: Cut, numbers: Frame) -> Ranges:
-    """Return the ranges of a column, given the rows of its numbers in the column x."""
+def ranges_of(cut: Cut, source: Source, con: Session) -> Ranges:
+    """Return the ranges of a column."""
+    uses = Uses(source)
+    x = uses.number(cut.column, what="numbers, to be cut into ranges")
     if not is_whole(cut.at):
         return _given_parts(cut.column, _cuts(cut.column, cut.at))
     if not 2 <= cut.at <= _MOST_RANGES:  # type: ignore[operator]
@@ -53,11 +52,9 @@ def ranges_of(cut: Cut, numbers: Frame) -> Ranges:
             f"{cut.at!r:.60}."
         )
         raise InputError(message)
-    found = Distribution()
-    counted = numbers.group_by("x").agg(nw.len().alias("rows"))
-    for batch in batches(counted, _ROWS_AT_ONCE):
-        x, rows = (batch.column(k).to_numpy(zero_copy_only=False) for k in (0, 1))
-        found = found.with_(Distribution.of(x.astype(np.float64), rows.astype(np.int64)))
+    known = source.frame(uses.all).select(x.alias("x")).drop_nulls()
+    counted = known.filter(~nw.col("x").is_nan()).group_by("x").agg(nw.len().alias("n"))
+    found = Numbers(source.fetched(counted, con), con)
     return _equal_parts(cut.column, found, cut.at)  # type: ignore[arg-type]
 
 
@@ -84,97 +81,63 @@ def _given_parts(name: str, cuts: FloatArray) -> Ranges:
     return Ranges(name, cuts, (f"below {ends[0]}", *between, f"{ends[-1]} and above"))
 
 
-def _equal_parts(name: str, found: Distribution, count: int) -> Ranges:
+def _equal_parts(name: str, found: Numbers, count: int) -> Ranges:
     """Return ranges with about the same number of rows. Equal numbers are in one range."""
-    if not found.counts.size or not np.isfinite([found.low, found.high]).all():
+    low, high = found.ends
+    if low is None or not np.isfinite([low, high]).all():
         message = f"the column {name} cannot be cut into ranges: it needs finite numbers."
         raise InputError(message)
-    low, high = found.low, found.high
-    cuts = np.unique(found.quantiles(count))
+    cuts = found.quantiles(count)
     cuts = _short(found, cuts[(cuts > low) & (cuts < high)], count)
     ends = _texts(np.array([low, *cuts, high]))
     return Ranges(name, cuts, tuple(f"{a} to {b}" for a, b in pairwise(ends)))
 
 
-def _short(found: Distribution, cuts: FloatArray, count: int) -> FloatArray:
+def _short(found: Numbers, cuts: FloatArray, count: int) -> FloatArray:
     """Return cuts with few digits that move few rows to another range."""
-    few = _MOVED * found.counts.sum() / count
+    few, below, (low, high) = _MOVED * found.rows / count, found.rows_below(cuts), found.ends
     for digits in range(2, 17):
         short = np.array([float(f"{cut:.{digits}g}") for cut in cuts.tolist()])
-        moved = np.abs(found.rows_below(short) - found.rows_below(cuts))
-        increase = all(a < b for a, b in pairwise([found.low, *short.tolist(), found.high]))
-        if increase and (moved <= few).all():
+        increase = all(a < b for a, b in pairwise([low, *short.tolist(), high]))
+        if increase and (np.abs(found.rows_below(short) - below) <= few).all():
             return short
     return cuts
+
+
+class Numbers:
+    """The different numbers of a column, in DuckDB, each with the rows at or below it.
+
+    `counted` has the numbers in the column x, and in n how many rows have each.
+    """
+
+    def __init__(self, counted: Any, con: Session) -> None:
+        upto = counted.project("x + 0.0 AS x, n, sum(n) OVER (ORDER BY x)::BIGINT AS upto")
+        self._con, self._name = con, created(upto)
+        *self.ends, self.rows = self._asked("SELECT min(x), max(x), max(upto) FROM t")[0]
+
+    def _asked(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the result of a query on the table t."""
+        whole = f"WITH t AS (FROM {self._name}) {query}"
+        found: list[tuple[Any, ...]] = self._con.execute(whole, values).fetchall()
+        return found
+
+    def quantiles(self, count: int) -> FloatArray:
+        """Return the smallest numbers with k/count of the rows at or below them, 0 < k < count."""
+        ranks = "SELECT (k * $1::HUGEINT + $2 - 1) // $2 AS rank FROM range(1, $2) AS r(k)"
+        query = f"SELECT DISTINCT x FROM ({ranks}) ASOF JOIN t ON rank <= upto ORDER BY x"  # noqa: S608
+        return np.array([x for (x,) in self._asked(query, self.rows, count)])
+
+    def rows_below(self, numbers: FloatArray) -> FloatArray:
+        """Return how many rows are below each number; these increase."""
+        query = (
+            "SELECT coalesce(upto, 0) FROM (SELECT unnest($1::DOUBLE[]) AS cut) "
+            "ASOF LEFT JOIN t ON cut > x ORDER BY cut"
+        )
+        found = self._asked(query, numbers.tolist())
+        return np.array([rows for (rows,) in found], dtype=np.float64)
 
 
 def _texts(edges: FloatArray) -> list[str]:
     """Return six digits of each edge, or all if six do not tell the edges apart."""
     ends = [f"{edge:.6g}" for edge in edges.tolist()]
     return ends if len(set(ends)) == len(ends) else [repr(edge) for edge in edges.tolist()]
-
-
-class Distribution(NamedTuple):
-    """How many rows have each number of a column, in bounded memory.
-
-    A number is a whole-number key, in the same order as the numbers. If more than `_MOST_KEYS`
-    keys differ, their last bits are dropped until they do not. How many bits depends only on the
-    set of all numbers, so parts of the rows may be added up in any order.
-    """
-
-    keys: IntArray = np.empty(0, dtype=np.int64)
-    counts: IntArray = np.empty(0, dtype=np.int64)
-    dropped: int = 0  # bits
-    low: float = np.inf
-    high: float = -np.inf
-
-    @staticmethod
-    def of(numbers: FloatArray, rows: IntArray) -> Distribution:
-        """Return how many rows have each number; NaN is left out."""
-        here = ~np.isnan(numbers)
-        known = numbers[here] + 0.0  # -0.0 becomes 0.0
-        if not known.size:
-            return Distribution()
-        return Distribution(_in_order(known), rows[here], 0, known.min(), known.max()).pooled()
-
-    def with_(self, other: Distribution) -> Distribution:
-        """Add the numbers of another part of the rows."""
-        dropped = max(self.dropped, other.dropped)
-        keys = [each.keys >> (dropped - each.dropped) for each in (self, other)]
-        return Distribution(
-            np.concatenate(keys), np.concatenate([self.counts, other.counts]), dropped,
-            min(self.low, other.low), max(self.high, other.high),
-        ).pooled()  # fmt: skip
-
-    def quantiles(self, count: int) -> FloatArray:
-        """Return the smallest numbers with k/count of the rows at or below them, 0 < k < count."""
-        total = int(self.counts.sum())
-        ranks = [-(-k * total // count) for k in range(1, count)]
-        keys = self.keys[np.cumsum(self.counts).searchsorted(ranks)] << self.dropped
-        found: FloatArray = (keys ^ (keys >> 63 & _ALL_BUT_SIGN)).view(np.float64)
-        return found
-
-    def rows_below(self, numbers: FloatArray) -> IntArray:
-        """Return how many rows are below each number."""
-        at = self.keys.searchsorted(_in_order(numbers + 0.0) >> self.dropped)
-        found: IntArray = np.append(0, np.cumsum(self.counts))[at]
-        return found
-
-    def pooled(self) -> Distribution:
-        """Return different keys in order, few enough."""
-        order = np.argsort(self.keys)
-        keys, counts, dropped = self.keys[order], self.counts[order], self.dropped
-        while True:
-            starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
-            keys = keys[starts]
-            counts = np.add.reduceat(counts, starts) if starts.size else counts
-            if keys.size <= _MOST_KEYS:
-                return self._replace(keys=keys, counts=counts, dropped=dropped)
-            keys, dropped = keys >> 1, dropped + 1
-
-
-def _in_order(numbers: FloatArray) -> IntArray:
-    """Return whole numbers in the same order as the numbers."""
-    bits = numbers.view(np.int64)
-    found: IntArray = bits ^ (bits >> 63 & _ALL_BUT_SIGN)
-    return found

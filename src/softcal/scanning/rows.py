@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 
+from softcal._display import keyword
 from softcal._validation.rules import (
     AT_MOST,
     CLASS_COUNT,
@@ -102,8 +103,20 @@ class Uses:
         raise InputTypeError(message)
 
 
+class Joined(NamedTuple):
+    """Rows that are joined to votes on their items, and the single votes."""
+
+    rows: Frame
+    single: Frame | None
+    dropped: int  # rows without votes, or without an item
+    notes: tuple[str, ...]
+
+
 class LabelRows(NamedTuple):
-    """What a label needs: its name, its checks, its value for each target, and its votes."""
+    """What a label needs: its name, its checks, its value for each target, and its votes.
+
+    Of many classes, it has a value for each class, or the name of the class.
+    """
 
     name: str
     checks: list[Check]
@@ -111,9 +124,10 @@ class LabelRows(NamedTuple):
     votes: nw.Expr | None = None
     targets: tuple[str, ...] = (LABEL_TARGET,)
     of_votes: str | None = None  # what `about` calls the number of votes
-    plain: tuple[str, ...] = ()  # the columns, if values are not converted
+    plain: Mapping[str, tuple[str, ...]] | None = None  # columns of y and m, if not converted
     words: nw.Expr | None = None  # the texts, of which one counts as 1
     positive: str | None = None
+    joined: Joined | None = None
 
 
 def label_rows(label: Any, uses: Uses) -> LabelRows:
@@ -121,13 +135,13 @@ def label_rows(label: Any, uses: Uses) -> LabelRows:
     match label:
         case Column(name, scale, None):
             check, y = scaled_check(name, scale, uses, "label_scale")
-            plain = (name,) if scale == "probability" else ()
+            plain = {"y": (name,)} if scale == "probability" else None
             return LabelRows(name, [check], (y,), plain=plain)
         case Column(name, _, word):
             return _word_rows(name, word, uses)
         case Shares(name, votes, scale):
             own = label_rows(Column(name, scale), uses)
-            return _with_votes(own, votes, uses)
+            return with_votes(own, votes, uses)
         case Counts(columns, positive):
             return _count_rows(columns, positive, uses)
         case Bounds(low, high, scale):
@@ -137,14 +151,22 @@ def label_rows(label: Any, uses: Uses) -> LabelRows:
 
 
 def scaled_check(
-    name: str, scale: Scale, uses: Uses, option: str, *, keep_logits: bool = False
+    name: str, scale: Scale, uses: Uses, option: str, *, of: str = "", keep_logits: bool = False
 ) -> tuple[Check, nw.Expr]:
-    """Return the check of a column of numbers on a scale, and the probabilities."""
+    """Return the check of a column of numbers on a scale, and the probabilities.
+
+    `of` names all columns for which the scale is stated, if these are several.
+    """
     x = uses.number(name, percent=scale == "percent")
     if keep_logits and scale == "logit":
         return Check(name, x, LOGIT), x
     rules = scaled_rules(LABEL if option == "label_scale" else UNIT, scale, option)
-    return Check(name, x, rules), scaled(x, scale)
+    return Check(name, x, rules, stated=stated(of or name, option, scale)), scaled(x, scale)
+
+
+def stated(columns: str, option: str, scale: Scale) -> tuple[str, str] | None:
+    """Return what a note says if the values make a scale unlikely."""
+    return (columns, keyword(option, scale)) if scale in ("percent", "logit") else None
 
 
 def _word_rows(name: str, word: str, uses: Uses) -> LabelRows:
@@ -157,19 +179,20 @@ def _word_rows(name: str, word: str, uses: Uses) -> LabelRows:
     return LabelRows(name, [check], (when(positive, 1, 0),), words=text, positive=word)
 
 
-def _with_votes(own: LabelRows, votes: str | int, uses: Uses) -> LabelRows:
-    checks = list(own.checks)
+def with_votes(own: LabelRows, votes: str | int, uses: Uses, *, named: bool = False) -> LabelRows:
+    """Add the stated number of votes to a label; names of classes are no shares of them."""
+    checks, plain = list(own.checks), None
     if isinstance(votes, str):
         m = uses.number(votes)
         checks.append(Check(votes, m, VOTES))
+        plain = None if own.plain is None else {**own.plain, "m": (votes,)}
     else:
         m = nw.lit(float(votes))
-    checks.append(misfit_check(own.name, own.y[0], votes, m))
-    plain = (*own.plain, votes) if own.plain and isinstance(votes, str) else ()
+    checks += [_misfit_check(own.name, y, votes, m) for y in own.y if not named]
     return own._replace(checks=checks, votes=m, of_votes=str(votes), plain=plain)
 
 
-def misfit_check(name: str, y: nw.Expr, votes: str | int, m: nw.Expr) -> Check:
+def _misfit_check(name: str, y: nw.Expr, votes: str | int, m: nw.Expr) -> Check:
     """Return the check that shares are whole numbers of the stated votes."""
     number = y * m
     off = (number + 0.5) % 1 - 0.5  # without `floor`, which Spark refuses for infinity
@@ -189,7 +212,8 @@ def _count_rows(columns: Any, positive: str | None, uses: Uses) -> LabelRows:
 
 
 def _bound_rows(low: str, high: str, scale: Scale, uses: Uses) -> LabelRows:
-    ends = [scaled_check(name, scale, uses, "label_scale") for name in (low, high)]
+    both = f"{low}, {high}"
+    ends = [scaled_check(name, scale, uses, "label_scale", of=both) for name in (low, high)]
     rule: Rule = AT_MOST._replace(must=AT_MOST.must.format(high))
     (first, one), (second, two) = ends
     checks = [first] if low == high else [first, second]
@@ -225,7 +249,7 @@ class Roles(NamedTuple):
     uses: Sequence[Use]
     checks: list[Check]
     rows: Frame
-    plain: Mapping[str, Any] | None = None  # columns of roles, if no value is converted
+    plain: Mapping[str, tuple[str, ...]] | None = None  # columns of roles, if not converted
 
     @property
     def parsed(self) -> bool:

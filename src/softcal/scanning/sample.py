@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,37 +28,29 @@ class Sample:
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self._most = most
-        self._lock = threading.Lock()
-        self._seen: Counter[int] = Counter()  # rows of each piece
+        self._seen = 0
         self._limit = np.inf  # no row with a larger key can be kept
         self._kept: list[dict[str, npt.NDArray[Any]]] = []
         self._first: Mapping[str, Rows] = {}
 
     def add(self, piece: int, rows: Mapping[str, Rows], groups: Coded | None = None) -> None:
-        """Add the next rows of a piece; threads may add pieces in any order."""
+        """Add the rows of a piece."""
+        self._first = self._first or rows
         first = next(iter(rows.values()))
-        size = first.y_prob.size
-        with self._lock:
-            before, limit = self._seen[piece], self._limit
-            self._seen[piece] += size
-        key = np.random.default_rng((piece, before)).random(size)
-        at = np.flatnonzero(key < limit)
-        columns = {"key": key[at], "piece": np.full(at.size, piece), "row": before + at}
-        columns["y"] = as_float64(first.y_true[at])
-        columns |= {f"p {name}": as_float64(each.y_prob[at]) for name, each in rows.items()}
-        if first.sample_weight is not None:
-            columns["weight"] = as_float64(first.sample_weight[at])
-        if first.n_votes is not None:
-            columns["votes"] = as_float64(first.n_votes[at])
+        key = np.random.default_rng((piece, 0)).random(first.y_prob.size)
+        self._seen += key.size
+        at = np.flatnonzero(key < self._limit)
+        columns = {"key": key[at], "piece": np.full(at.size, piece), "row": at}
+        single = {"y": first.y_true, "weight": first.sample_weight, "votes": first.n_votes}
+        single |= {f"p {name}": each.y_prob for name, each in rows.items()}
+        columns |= {name: as_float64(x[at]) for name, x in single.items() if x is not None}
         if groups is not None:
             numbers = groups.numbers[at].tolist()
             columns["group"] = np.array([str(groups.names[k]) for k in numbers], dtype=object)
-        with self._lock:
-            self._first = self._first or rows
-            self._kept.append(columns)
-            # Not after every piece, because that would copy the whole sample each time.
-            if sum(each["key"].size for each in self._kept) > 2 * self._most:
-                self._drop()
+        self._kept.append(columns)
+        # Not after every piece, because that would copy the whole sample each time.
+        if sum(each["key"].size for each in self._kept) > 2 * self._most:
+            self._drop()
 
     def _drop(self) -> dict[str, npt.NDArray[Any]]:
         """Drop the rows with the largest keys, and return the others."""
@@ -87,7 +77,7 @@ class Sample:
     @property
     def complete(self) -> bool:
         """Whether the sample has every row."""
-        return self._seen.total() <= self._most
+        return self._seen <= self._most
 
 
 def _smallest(columns: dict[str, npt.NDArray[Any]], most: int) -> dict[str, npt.NDArray[Any]]:

@@ -191,7 +191,8 @@ def collect(plan: Plan) -> Scanned:
     tables = _finished(plan, builder, streamed)
     words = [_words(each) for each in plan.words]
     positive = plan.words[0].positive if words else None
-    return Scanned(tables, words[0] if words else {}, plan.notes, positive)
+    notes = () if plan.joined is None else plan.joined.notes
+    return Scanned(tables, words[0] if words else {}, notes, positive)
 
 
 def _scalar(plan: Plan, builder: Builder, cells: Any) -> Streamed | None:
@@ -283,8 +284,13 @@ def _finished(plan: Plan, builder: Builder, streamed: Streamed) -> TableSet:
 
 def _unlikely_scales(plan: Plan) -> Iterator[str]:
     """Yield notes on percentages and logits that are all in [0, 1]."""
-    from softcal.scanning.scales import stated_scales
+    from softcal.scanning.source import collected
 
-    for names, stated, outside in stated_scales(plan):
-        if not outside:
-            yield unlikely_scale(names, stated)
+    roles = plan.models[0].roles
+    for stated in dict.fromkeys(check.stated for check in roles.checks if check.stated):
+        own = [check.value for check in roles.checks if check.stated == stated]
+        ends = [x.max().alias(f"high{k}") for k, x in enumerate(own)]
+        ends += [x.min().alias(f"low{k}") for k, x in enumerate(own)]
+        found = collected(roles.source.frame(roles.uses).select(*ends)).to_pylist()[0].values()
+        if all(end is None or 0 <= end <= 1 for end in found):
+            yield unlikely_scale(*stated)

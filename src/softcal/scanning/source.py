@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
@@ -104,6 +104,11 @@ class Source:
         """Give an Arrow table to the engine of the rows, so that both can be joined."""
         return lazy(con.from_arrow(table))
 
+    def fetched(self, query: Frame, con: Any) -> Any:
+        """Return a query of the rows as a relation of our DuckDB, which can be read once."""
+        del con
+        return query.to_native()
+
     def refuse_unknown(self, name: str) -> None:
         """Raise if no column has a name, or several."""
         number = self.names.count(name)
@@ -139,14 +144,8 @@ class Here(Source):
     def __init__(self, con: Any, parts: Sequence[Part], names: Sequence[str], place: str) -> None:
         self.con, self._parts, self.names, self.place = con, list(parts), list(names), place
         self.decimal = "."
-        self.hint_ = ""
         self.plain: Callable[..., Iterator[Any]] | None = None  # reads numbers without DuckDB
         refuse_wide(len(self.names))
-
-    @property
-    def hint(self) -> str:
-        """Why a column may be missing."""
-        return self.hint_
 
     @property
     def files(self) -> list[str]:
@@ -188,6 +187,11 @@ class Here(Source):
         """Return whether a column holds times."""
         self.kind(name)
         return str(self._types[name]).startswith("TIMESTAMP")
+
+    def has_integers(self, name: str) -> bool:
+        """Return whether a column holds integers."""
+        self.kind(name)
+        return bool(re.fullmatch(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", str(self._types[name])))
 
     def parsed(self, name: str) -> bool:
         """Return whether numbers of a column are parsed from text."""
@@ -373,6 +377,17 @@ class Engine(Source):
         """Give an Arrow table to the engine, so that both can be joined."""
         return uploaded(table, self._frame)
 
+    def fetched(self, query: Frame, con: Any) -> Any:
+        """Return a query of the rows as a relation of our DuckDB, which can be read once."""
+        import pyarrow as pa
+
+        parts = batches(query, 1 << 17)
+        first = next(parts, None)
+        if first is None:
+            return con.from_arrow(collected(query))
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], parts))
+        return con.from_arrow(reader)
+
     def kind(self, name: str) -> Kind:
         """Return what a column holds."""
         found = self._schema[name]
@@ -512,9 +527,14 @@ _numbers = count()
 
 def kept(rows: Frame, con: Any) -> Frame:
     """Compute rows of DuckDB once: a temporary table, which may spill to disk."""
+    return lazy(con.table(created(rows.to_native())))
+
+
+def created(relation: Any) -> str:
+    """Write a relation of DuckDB to a temporary table, and return its name."""
     name = f"kept_{next(_numbers)}"
-    rows.to_native().create(name)
-    return lazy(con.table(name))
+    relation.create(name)
+    return name
 
 
 def _reader(batches: Iterator[Any]) -> Any:

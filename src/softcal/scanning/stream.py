@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,20 +16,21 @@ from softcal.scanning.cells import coded_groups
 from softcal.scanning.checks import BROKEN, GONE, refuse
 from softcal.scanning.class_sums import ClassEntries, class_entries, one_hot
 from softcal.scanning.source import Here, Table, batches
-from softcal.table.build import DenseSums, entries
+from softcal.table.build import entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from softcal.scanning.cells import Cells
     from softcal.scanning.plan import ModelRows, Plan
-    from softcal.scanning.source import Frame
-    from softcal.table.build import Builder
+    from softcal.scanning.rows import Roles
+    from softcal.table.build import Builder, Entries
 
 BATCH_VALUES = 1 << 20
 """How many numbers a batch has: enough to hide its cost, and few enough for the cache."""
 
 Batch = dict[str, Any]
+Found = TypeVar("Found")
 
 
 class Streamed(NamedTuple):
@@ -64,102 +65,121 @@ def rows_of_model(batch: Batch, plan: Plan, model: ModelRows, target: int = 0) -
 def stream_tables(plan: Plan, builder: Builder, models: Sequence[int]) -> Streamed | None:
     """Add up tables without keys, of models that share rows; None if a value breaks a rule."""
     own = [plan.models[k] for k in models]
-    columns = sorted({own[0].p, *(m.p for m in own), *(y for m in own for y in m.y)})
-    columns += sorted({m.m for m in own if m.m is not None}) + ["w"] * plan.weighted
-    targets = range(len(plan.targets))
 
-    def add_up(batch: Batch) -> Any:
-        state = _counting(batch)
-        if state is None:
-            return None
-        batch, rows, dropped = state
+    def add_up(batch: Batch) -> Entries | None:
         found = {
             (k, t): rows_of_model(batch, plan, model, t)
             for k, model in zip(models, own, strict=True)
-            for t in targets
+            for t in range(len(plan.targets))
         }
         if plan.of_votes is not None and not _fits(found, plan):
             return None
-        return rows, dropped, entries(found, builder.grid) if rows > dropped else ()
+        return entries(found, builder.grid)
+
+    def add(found: Entries) -> None:  # rows of other frames are counted once, with the first model
+        builder.add(found if 0 in models else found._replace(rows=0))
+
+    return _streamed(batches_of(own[0].roles, _columns(plan, own)), add_up, add, ahead=8)
+
+
+def stream_classes(plan: Plan, builder: Builder, cells: Cells) -> Streamed | None:
+    """Add up rows of many classes; None if a value breaks a rule."""
+
+    def add_up(batch: Batch) -> ClassEntries | None:
+        return _class_sums(batch, plan, builder, cells)
+
+    def add(found: ClassEntries) -> None:
+        builder.add(found.entries, found.dense)
+
+    return _streamed(class_batches(plan), add_up, add, ahead=1)
+
+
+def _streamed(
+    every: Iterator[Batch],
+    add_up: Callable[[Batch], Found | None],
+    add: Callable[[Found], None],
+    ahead: int,
+) -> Streamed | None:
+    """Add up batches in several threads, in order; None if a value breaks a rule."""
+
+    def of_batch(batch: Batch) -> tuple[int, int, Found | None] | None:
+        state = _counting(batch)
+        if state is None:
+            return None
+        counting, rows, dropped = state
+        found = add_up(counting) if rows > dropped else None
+        return None if found is None and rows > dropped else (rows, dropped, found)
 
     rows = dropped = 0
-    for found in _parallel.in_order(add_up, plain_or_made(own[0], columns), ahead=8):
-        if found is None or found[2] is None:
+    for each in _parallel.in_order(of_batch, every, ahead=ahead):
+        if each is None:
             return None
-        rows, dropped = rows + found[0], dropped + found[1]
-        if found[2]:  # rows of other frames are counted once, with the first model
-            builder.add(found[2] if 0 in models else found[2]._replace(rows=0))
+        rows, dropped = rows + each[0], dropped + each[1]
+        if each[2] is not None:
+            add(each[2])
     return Streamed(rows, dropped)
+
+
+def _columns(plan: Plan, models: Sequence[ModelRows]) -> dict[str, list[str]]:
+    """Return the columns of each role of models with one prediction per row."""
+    own = {c for m in models for c in (m.p, *m.y, m.m) if c is not None}
+    return {name: [name] for name in [*sorted(own), *["w"] * plan.weighted]}
 
 
 def rows_in_batches(plan: Plan) -> Iterator[tuple[dict[str, Rows], Coded | None]]:
     """Yield the rows that count of models that share rows, and their groups."""
-    columns = sorted({c for m in plan.models for c in (m.p, m.y[0], m.m) if c is not None})
-    columns += ["w"] * plan.weighted + ["group"] * (plan.data.groups is not None)
-    rows = _sorted(plan).select(*columns, "status")
-    for batch in batches(rows, max(BATCH_VALUES // len(columns), 1)):
-        if not batch.num_rows:
-            continue
-        own = dict(zip([*columns, "status"], batch.columns, strict=True))
-        made = {name: each if name == "group" else numbers(each) for name, each in own.items()}
-        state = _counting(made)
-        if state is None:
-            break
-        if state[1] == state[2]:
-            continue
-        here = state[0]
-        groups = coded_groups(here.pop("group"), str(plan.data.groups)) if "group" in here else None
-        yield {m.name: rows_of_model(here, plan, m) for m in plan.models}, groups
+    for batch in _batches_that_count(plan):
+        yield {m.name: rows_of_model(batch, plan, m) for m in plan.models}, _groups(batch, plan)
+
+
+def _batches_that_count(plan: Plan) -> Iterator[Batch]:
+    """Yield the rows that count of models that share rows, with their groups."""
+    roles = _in_order(plan)
+    if plan.classes is not None:
+        every = class_batches(plan)
     else:
-        return
-    roles = plan.models[0].roles  # logits may be infinite, where their probabilities are valid
-    refuse(roles.source, roles.uses, roles.checks, drop=plan.data.drop_missing)
+        others = ["group"] * (plan.data.groups is not None)
+        every = batches_of(roles._replace(plain=None), _columns(plan, plan.models), others)
+    for batch in every:
+        state = _counting(batch)
+        if state is None:  # logits may be infinite, where their probabilities are valid
+            every.close()  # because a connection has one open result at a time
+            refuse(roles.source, roles.uses, roles.checks, drop=plan.data.drop_missing)
+        if state[1] > state[2]:
+            yield state[0]
 
 
-def _sorted(plan: Plan) -> Frame:
+def _groups(batch: Batch, plan: Plan) -> Coded | None:
+    return coded_groups(batch["group"], str(plan.data.groups)) if "group" in batch else None
+
+
+def _in_order(plan: Plan) -> Roles:
     """Return rows in an order that does not depend on how an engine joined them to votes."""
-    rows = plan.models[0].roles.rows
-    return rows if plan.counted is None else rows.sort("item")
+    roles = plan.models[0].roles
+    return roles if plan.joined is None else roles._replace(rows=roles.rows.sort("item"))
 
 
 class AllRows(NamedTuple):
-    """All rows of one model, its columns of predictions, and how many rows were dropped."""
+    """All rows of one model, their groups, and the columns of predictions."""
 
     rows: Rows | ClassRows
     groups: Any
     columns: tuple[str, ...]
-    dropped: int
 
 
 def all_rows(plan: Plan) -> AllRows:
     """Return all rows of the first model of a plan, whose values are valid."""
-    found = plan.classes
-    every: list[Batch] = []
-    dropped = plan.unmatched
+    parts = list(_batches_that_count(plan))
+    whole = {name: _joined([each[name] for each in parts]) for name in parts[0]}
+    found, groups = _groups(whole, plan), None
     if found is not None:
-        for batch in class_batches(plan):
-            state = _counting(batch)
-            assert state is not None  # noqa: S101 - the values are valid
-            every.append(state[0])
-            dropped += state[2]
-        whole = {name: _joined([each[name] for each in every]) for name in every[0]}
-        models = class_rows(whole, plan)
-        assert models is not None  # noqa: S101
-        return AllRows(models[0], whole.get("group"), found.models[0], dropped)
-    parts = list(rows_in_batches(plan))
-    own = [next(iter(rows.values())) for rows, _ in parts]
-    columns = [
-        _joined([each[k] for each in own]) if own[0][k] is not None else None for k in range(4)
-    ]
-    groups = None
-    if parts[0][1] is not None:
-        groups = np.concatenate(
-            [np.array([str(name) for name in coded.names], dtype=object)[coded.numbers]
-             for _, coded in parts if coded is not None]
-        )  # fmt: skip
-    model = plan.models[0]
-    rows = Rows._make([*columns, own[0].names])
-    return AllRows(rows, groups, (model.name,), dropped)
+        groups = np.array([str(name) for name in found.names], dtype=object)[found.numbers]
+    if plan.classes is None:
+        model = plan.models[0]
+        return AllRows(rows_of_model(whole, plan, model), groups, (model.name,))
+    models = class_rows(whole, plan)
+    assert models is not None  # noqa: S101 - the values are valid
+    return AllRows(models[0], groups, plan.classes.models[0])
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -194,21 +214,38 @@ def _counting(batch: Batch) -> tuple[Batch, int, int] | None:
     return batch, size, dropped
 
 
-def plain_or_made(model: ModelRows, columns: Sequence[str]) -> Iterator[Batch]:
-    """Yield batches of columns: those of the source itself if they need no work, or made ones."""
-    roles = model.roles
-    rows = max(BATCH_VALUES // max(len(columns), 1), 1)
-    if roles.plain is not None:
-        plain = [roles.plain[name] for name in columns]
-        direct = plain_batches(roles.source, plain, rows)
+def batches_of(
+    roles: Roles, columns: Mapping[str, Sequence[str]], others: Sequence[str] = ()
+) -> Generator[Batch, None, None]:
+    """Yield batches of the numbers of each role, a matrix if it has several columns, and of others.
+
+    They are the columns of the source itself, if these need no work.
+    """
+    names = [name for each in columns.values() for name in each]
+    rows = max(BATCH_VALUES // len(names), 1)
+    if roles.plain is not None and not others:
+        plain = [roles.plain[role] for role in columns]
+        direct = plain_batches(roles.source, [name for each in plain for name in each], rows)
         if direct is not None:
             for batch in direct:
-                yield dict(zip(columns, map(numbers, batch.columns), strict=True))
+                own = iter(batch.columns)
+                yield {
+                    role: _matrix(list(islice(own, len(each))), len(made))
+                    for (role, made), each in zip(columns.items(), plain, strict=True)
+                }
             return
-    names = [*columns, "status"]
+    names += [*others, "status"]
     for batch in batches(roles.rows.select(names), rows):
         if batch.num_rows:
-            yield dict(zip(names, map(numbers, batch.columns), strict=True))
+            found = dict(zip(names, batch.columns, strict=True))
+            yield {
+                **{
+                    role: _matrix([found[c] for c in own], len(own))
+                    for role, own in columns.items()
+                },
+                **{name: found[name] for name in others},
+                "status": numbers(found["status"]),
+            }
 
 
 def plain_batches(source: Any, columns: Sequence[str], rows: int) -> Iterator[Any] | None:
@@ -224,31 +261,6 @@ def plain_batches(source: Any, columns: Sequence[str], rows: int) -> Iterator[An
     return None if reader is None else reader(columns, rows)
 
 
-def stream_classes(plan: Plan, builder: Builder, cells: Cells) -> Streamed | None:
-    """Add up rows of many classes; None if a value breaks a rule."""
-    dense = DenseSums()
-
-    def add_up(batch: Batch) -> Any:
-        state = _counting(batch)
-        if state is None:
-            return None
-        batch, rows, dropped = state
-        if rows == dropped:
-            return rows, dropped, ()
-        return rows, dropped, _class_sums(batch, plan, builder, cells)
-
-    rows = dropped = 0
-    for each in _parallel.in_order(add_up, class_batches(plan), ahead=1):
-        if each is None or each[2] is None:
-            return None
-        rows, dropped = rows + each[0], dropped + each[1]
-        if each[2]:
-            builder.add(each[2].entries)
-            dense.add(each[2].dense)
-    builder.add_all(dense.entries())
-    return Streamed(rows, dropped)
-
-
 def _class_sums(batch: Batch, plan: Plan, builder: Builder, cells: Cells) -> ClassEntries | None:
     """Add up a batch; None if a value breaks a rule, which the census finds again."""
     models = class_rows(batch, plan)
@@ -262,37 +274,18 @@ def _class_sums(batch: Batch, plan: Plan, builder: Builder, cells: Cells) -> Cla
         return None
 
 
-def class_batches(plan: Plan) -> Iterator[Batch]:
-    """Yield batches with the matrices p0, p1, ..., and y or label."""
-    roles, found = plan.models[0].roles, plan.classes
-    assert found is not None  # noqa: S101 - there are many classes
-    size, models = len(found.names), range(len(plan.models))
-    others = [*plan.by, *(["group"] if plan.data.groups is not None else [])]
-    rows = max(BATCH_VALUES // (size * (len(models) + 1)), 1)
-    plain: Any = None if others else roles.plain
-    direct = None
-    if plain is not None:
-        direct = plain_batches(roles.source, [c for spec in plain.values() for c in spec], rows)
-    if direct is not None:
-        for batch in direct:
-            columns = iter(batch.columns)
-            yield {
-                role: _matrix(list(islice(columns, len(spec))), size if role[0] in "py" else 1)
-                for role, spec in plain.items()
-            }
-        return
-    names = [f"p{k}_{c}" for k in models for c in range(size)]
-    names += ["label"] if found.named else [f"y_{c}" for c in range(size)]
-    names += ["m"] * (found.votes is not None) + ["w"] * plan.weighted + others + ["status"]
-    for batch in batches(_sorted(plan).select(names), rows):
-        own = dict(zip(names, batch.columns, strict=True))
-        made = {f"p{k}": _matrix([own[f"p{k}_{c}"] for c in range(size)], size) for k in models}
-        if not found.named:
-            made["y"] = _matrix([own[f"y_{c}"] for c in range(size)], size)
-        made |= {name: numbers(own[name]) for name in ("m", "w", "status") if name in own}
-        made |= {name: own[name] for name in ("label", *others) if name in own}
-        if batch.num_rows:
-            yield made
+def class_batches(plan: Plan) -> Generator[Batch, None, None]:
+    """Yield batches with the matrices p0, p1, ..., and y0, or with the names of classes, y0_0."""
+    assert plan.classes is not None  # noqa: S101 - there are many classes
+    first, size = plan.models[0], range(len(plan.classes.names))
+    columns = {m.p: [f"{m.p}_{c}" for c in size] for m in plan.models}
+    others = [*plan.by, *["group"] * (plan.data.groups is not None)]
+    if plan.classes.named:
+        others += first.y
+    else:
+        columns["y0"] = list(first.y)
+    single = [*([first.m] if first.m else []), *["w"] * plan.weighted]
+    return batches_of(_in_order(plan), columns | {name: [name] for name in single}, others)
 
 
 def _matrix(columns: Sequence[Any], size: int) -> Any:
@@ -314,14 +307,14 @@ def class_rows(batch: Batch, plan: Plan) -> list[ClassRows] | None:
     """Return the rows of each model; None if a label is unknown or votes do not fit."""
     found = plan.classes
     assert found is not None  # noqa: S101 - there are many classes
-    label = batch.get("y")
+    label = batch.get("y0")
     if label is None:
-        coded = batch["label"].dictionary_encode(null_encoding="encode")
+        coded = batch["y0_0"].dictionary_encode(null_encoding="encode")
         coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
         label = one_hot(coded.dictionary.to_pylist(), np.from_dlpack(coded.indices), found.names)
     if label is None:
         return None
-    votes = batch.get("m")
+    votes = batch.get("m0")
     if votes is not None and plan.models[0].roles.plain is not None and not votes_fit(label, votes):
         return None
     return [

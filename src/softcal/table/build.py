@@ -263,6 +263,7 @@ class Builder:
         self._models, self._by, self._group, self._rater = tuple(models), tuple(by), group, rater
         self._cells: dict[tuple[str | None, ...], int] = {}
         self._owners: tuple[Any, ...] = ()
+        self._dense: FloatArray | None = None
         wanted = {"tables": True, "group_sums": group, "rater_sums": rater}
         if pairs is not None:
             wanted |= {"losses": True, "cross": group is None, "group_losses": group,
@@ -271,8 +272,8 @@ class Builder:
         if group is not None:
             refuse_many_group_bins(len(grid))
 
-    def add(self, found: Entries) -> None:
-        """Add the entries of one more batch."""
+    def add(self, found: Entries, dense: FloatArray | None = None) -> None:
+        """Add the entries of one more batch, and its result of `dense_sums`, if it has one."""
         cells = [self._cells.setdefault(cell, len(self._cells)) for cell in found.cells]
         if len(self._cells) > MAX_CELLS:
             refuse_many_cells(self._by)
@@ -288,15 +289,25 @@ class Builder:
             part = block.mapped(each, "cell", np.array(cells, dtype=np.int64))
             part = block.mapped(part, "owner", owners.theirs)
             self._sums.setdefault(name, Summed(block)).add(part)
+        if self._dense is None:
+            self._dense = dense
+        elif dense is not None:
+            self._dense += dense
 
-    def add_all(self, found: list[Entries]) -> None:
-        """Add the entries of several batches, and free each one after it is added."""
-        found.reverse()
-        while found:
-            self.add(found.pop())
+    def _add_dense(self) -> None:
+        """Add the sums of filled bins of `dense_sums`."""
+        if self._dense is None:
+            return
+        model, class_, place = np.nonzero(self._dense[:, :, SUM_NAMES.index("count")])
+        # Target 0 is the predicted class, which is not among them.
+        keys = np.array([model, class_ + 1, np.zeros_like(model), place], dtype=np.int64)
+        values = np.ascontiguousarray(self._dense[model, class_, :, place].T)
+        self._dense = None
+        self.add(Entries(0, ((),), {"tables": Sparse(keys, values)}))
 
     def finish(self, label: str, targets: tuple[str, ...] = (LABEL,), **about: Any) -> TableSet:
         """Return the set of all batches."""
+        self._add_dense()
         self._sort_owners()
         axes = Axes(
             self._models, self.grid, targets, self._by, tuple(self._cells), self.pairs, self._owners
@@ -412,27 +423,3 @@ def dense_sums(models: Sequence[ClassRows], grid: Bins) -> FloatArray:
         if sums is None:
             refuse(data)
     return np.array(found)
-
-
-class DenseSums:
-    """Add up the results of `dense_sums`."""
-
-    def __init__(self) -> None:
-        self.sums: FloatArray | None = None
-
-    def add(self, sums: FloatArray | None) -> None:
-        """Add the sums of more rows in place; all batches have sums, or none has."""
-        if self.sums is None or sums is None:
-            self.sums = sums
-        else:
-            self.sums += sums
-
-    def entries(self) -> list[Entries]:
-        """Return the sums of filled bins as entries, or an empty list without sums."""
-        if self.sums is None:
-            return []
-        model, class_, place = np.nonzero(self.sums[:, :, SUM_NAMES.index("count")])
-        # Target 0 is the predicted class, which is not among them.
-        keys = np.array([model, class_ + 1, np.zeros_like(model), place], dtype=np.int64)
-        values = np.ascontiguousarray(self.sums[model, class_, :, place].T)
-        return [Entries(0, ((),), {"tables": Sparse(keys, values)})]
