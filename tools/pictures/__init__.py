@@ -47,6 +47,7 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     recalibration.repaired,
     recalibration.methods_judged,
     decisions.decision_curve,
+    decisions.risk_coverage,
     votes.vote_noise,
     classes.each_class,
     training.error_by_epoch,

@@ -151,7 +151,7 @@ class RouteCard(OfTables):
                     scores.table, max_disagreement=max_disagreement, level=level,
                     options=replace(how, top_label=True),
                 )  # fmt: skip
-                others = [_row(pred, scores.name, scores.name, other)]
+                others = [_row(pred, scores.name, scores.name, replace(other, by_score=True))]
                 difference = scores.paired.difference(level)
             models.append(
                 ModelRoute(
