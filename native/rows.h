@@ -345,7 +345,7 @@ bool sums(const Job& job, size_t start, size_t stop, double* first, const int64_
 }
 
 // The lattice of smooth ECE: each residual w (p - y) is split between the two nodes next to p. Nodes are
-// at 0, 1/cells, ..., 1. An unused node follows, to which p = 1 adds 0, and then the sum of w.
+// at 0, 1/cells, ..., 1. An unused node follows, to which p = 1 adds 0, and then the sums of w, w p, w p^2, and w^2.
 bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
   double buffers[3][CHUNK];
   const double cells = (double)job.bins.cells;
@@ -355,7 +355,7 @@ bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
     const double* p = read(job.p, 1, i, rows, buffers[0]);
     const double* y = read(job.y, 1, i, rows, buffers[1]);
     const double* w = job.w.data ? read(job.w, 1, i, rows, buffers[2]) : nullptr;
-    double weight = 0;
+    double weight = 0, first = 0, second = 0, squares = 0;
     for (size_t j = 0; j < rows; j++) {
       const double w_j = w ? w[j] : 1.0, d = w_j * (p[j] - y[j]);
       valid &= p[j] >= 0 && p[j] <= 1 && y[j] >= 0 && y[j] <= 1 && ((w_j >= 1e-100 && w_j <= 1e100) || w_j == 0);
@@ -365,8 +365,12 @@ bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
       nodes[node] += d - right;
       nodes[node + 1] += right;
       weight += w_j;
+      first += w_j * p[j];
+      second += w_j * p[j] * p[j];
+      squares += w_j * w_j;
     }
-    nodes[job.bins.cells + 2] += weight;
+    double* sums = nodes + job.bins.cells + 2;
+    sums[0] += weight, sums[1] += first, sums[2] += second, sums[3] += squares;
   }
   return valid;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ NODES = np.arange(CELLS + 1) / CELLS
 
 
 def half_width(bandwidth: float) -> float:
-    return round(np.sqrt(6) * bandwidth * CELLS) / CELLS
+    return round(math.sqrt(6) * bandwidth * CELLS) / CELLS
 
 
 def images(p: FloatArray) -> FloatArray:
@@ -83,7 +84,7 @@ def test_kde_ece_of_many_rows_equals_brute_force(rng: np.random.Generator) -> No
     n = 2_000_000
     place = rng.integers(0, 50, n)
     p, y, w = rng.random(50), rng.random(n), rng.integers(0, 3, n)
-    weight = np.bincount(place, w)
+    weight = np.bincount(place, w).astype(float)
     label = np.bincount(place, w * y) / weight
     expected = area(NODES, smoothed(NODES, (label, p, weight), half_width(0.05)))
     found = sc.kde_ece(y, p[place], bandwidth=0.05, sample_weight=w)
@@ -146,7 +147,7 @@ def test_default_bandwidth_follows_the_stated_rule(
     mean = np.average(p, weights=w)
     deviation = np.sqrt(np.average((p - mean) ** 2, weights=w))
     rule = float(deviation * (2 * w.sum() ** 2 / (w**2).sum()) ** -0.2)
-    given = {"sample_weight": w} if weighted else {}
+    given: dict[str, Any] = {"sample_weight": w} if weighted else {}
     assert sc.kde_ece(y, p, **given) == sc.kde_ece(y, p, bandwidth=rule, **given)
     assert sc.kde_ece(y, p, **given) != sc.kde_ece(y, p, bandwidth=1.01 * rule, **given)
 

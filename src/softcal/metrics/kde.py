@@ -15,7 +15,7 @@ from softcal.table.reliability import Reliability, rows_or_table
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from softcal._validation.inputs import FloatArray, Rows
+    from softcal._validation.inputs import FloatArray
 
 _NARROWEST, _WIDEST = 0.001, 0.4
 _CELLS_PER_BANDWIDTH = math.sqrt(6) * smooth.CELLS
@@ -108,11 +108,11 @@ def kde_ece(
         )
         raise InputError(message)
     found = rows_or_table("kde_ece", y_true, y_prob, sample_weight=sample_weight)
-    mass = smooth.residuals_at_nodes("kde_ece", found)
+    mass, sums = smooth.residuals_at_nodes("kde_ece", found)
     if not mass.any():
         return 0.0
     if bandwidth is None:
-        bandwidth = min(max(_rule(found), _NARROWEST), _WIDEST)
+        bandwidth = min(max(_rule(sums), _NARROWEST), _WIDEST)
     cells = round(bandwidth * _CELLS_PER_BANDWIDTH)
     mass[[0, -1]] *= 2  # the mirror image of an end is at the same node
     mirrored = np.pad(mass, cells - 1, mode="reflect")
@@ -126,23 +126,8 @@ def _window(values: FloatArray, length: int) -> FloatArray:
     return (total[length:] - total[:-length]) / length
 
 
-def _rule(found: Rows | Reliability) -> float:
+def _rule(sums: FloatArray) -> float:
     """Return the standard deviation of the predictions, divided by the fifth root of 2n."""
-    if isinstance(found, Reliability):
-        weight, mean = found.sums.weight, np.nan_to_num(found.mean_prob)
-        sums = np.array(
-            [weight.sum(), weight @ mean, weight @ (mean * mean), found.sums.weight_sq.sum()]
-        )
-    else:
-        sums = np.sum([_sums(p, w) for p, _, w in found.blocks()], axis=0)
     total, first, second, squares = sums.tolist()
     variance = max(second / total - (first / total) ** 2, 0.0)
     return math.sqrt(variance) * float(2 * total**2 / squares) ** -0.2
-
-
-def _sums(p: FloatArray, w: FloatArray | None) -> tuple[float, float, float, float]:
-    """Return the sums of w, w p, w p^2, and w^2."""
-    if w is None:
-        return p.size, p.sum(), np.einsum("i,i", p, p), p.size
-    weighted = w * p
-    return w.sum(), weighted.sum(), np.einsum("i,i", weighted, p), np.einsum("i,i", w, w)

@@ -117,8 +117,8 @@ def calibration_error_bound(
     \(E\,\mathrm{Var}(y^* \mid p)\) and \(E\, y^* (1 - y^*) / m\). Only the first of these is about
     items. The other is vote noise, and \(y (1 - y) / (m - 1)\) estimates it without bias. The bound
     without it is never above the root of the Brier score. Unlike the binned and smoothed errors, it
-    has no bins and no bandwidth. Of two calibrated models, the one that predicts items better has the
-    lower bound.
+    has no bins and no bandwidth. Of two calibrated models, the one that predicts items better has
+    the lower bound.
 
     Examples
     --------
@@ -131,8 +131,10 @@ def calibration_error_bound(
     >>> round(calibration_error_bound(rel), 4)
     0.125
     """
-    columns = {"sample_weight": sample_weight, "n_votes": n_votes}
-    rel = table_of("calibration_error_bound", y_true, y_prob, default_bins=1, **columns)
+    rel = table_of(
+        "calibration_error_bound", y_true, y_prob,
+        sample_weight=sample_weight, n_votes=n_votes, default_bins=1,
+    )  # fmt: skip
     score, noise = rel.brier, math.fsum(rel.sums.vote_noise.tolist())
     return math.sqrt(max(score - noise / math.fsum(rel.sums.weight.tolist()), 0.0))
 

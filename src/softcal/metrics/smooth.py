@@ -108,23 +108,26 @@ def smooth_ece(
     0.1
     """
     found = rows_or_table("smooth_ece", y_true, y_prob, sample_weight=sample_weight)
-    return _fixed_point(residuals_at_nodes("smooth_ece", found))
+    return _fixed_point(residuals_at_nodes("smooth_ece", found)[0])
 
 
-def residuals_at_nodes(name: str, found: Rows | Reliability) -> FloatArray:
-    """Return the residual at each node, as a share of the total weight, for the function `name`."""
+def residuals_at_nodes(name: str, found: Rows | Reliability) -> tuple[FloatArray, FloatArray]:
+    """Return the residual at each node, as a share of the total weight, for the function `name`.
+
+    Also return the sums of w, w p, w p^2, and w^2.
+    """
     if isinstance(found, Reliability):
         return _of_table(name, found)
     lattice = residual_lattice(found, CELLS)
     if lattice is None:
         inputs.refuse(found)
-    residual, weight = lattice
-    if not weight:
+    residual, sums = lattice
+    if not sums[0]:
         inputs.refuse_no_weight(found)
-    return residual / weight
+    return residual / sums[0], sums
 
 
-def _of_table(name: str, rel: Reliability) -> FloatArray:
+def _of_table(name: str, rel: Reliability) -> tuple[FloatArray, FloatArray]:
     refuse_no_rows(rel)
     filled = rel.count > 0
     width = np.diff(rel.bins.edges)[filled]
@@ -136,8 +139,10 @@ def _of_table(name: str, rel: Reliability) -> FloatArray:
             "bins=3600, or pass the rows."
         )
         raise InputError(message)
-    mass = rel.sums.residual[filled] / rel.sums.weight.sum()
-    return spread(rel.mean_prob[filled], mass)
+    place, weight = rel.mean_prob[filled], rel.sums.weight[filled]
+    moments = (weight, weight * place, weight * place**2, rel.sums.weight_sq)
+    mass = rel.sums.residual[filled] / weight.sum()
+    return spread(place, mass), np.array([each.sum() for each in moments])
 
 
 def _fixed_point(mass: FloatArray) -> float:
