@@ -228,3 +228,18 @@ def test_kde_ece_converges_to_the_expected_calibration_error(rng: np.random.Gene
     outcome = (rng.random(p.size) < p**2).astype(float)
     assert sc.kde_ece(outcome, p) == pytest.approx(1 / 6, abs=0.003)
     assert sc.kde_ece(p**2, p) == pytest.approx(1 / 6, abs=0.001)
+
+
+def test_only_kde_ece_approaches_the_error_of_a_wave_inside_each_bin(
+    rng: np.random.Generator,
+) -> None:
+    """The numbers of docs/which_error.md; the true error is 0.18 / pi = 0.0573."""
+    found = []
+    for n in (10_000, 1_000_000):
+        p = rng.uniform(0.1, 0.9, n)
+        y = rng.binomial(5, p + 0.09 * np.sin(20 * np.pi * p)) / 5
+        found.append((sc.kde_ece(y, p), sc.smooth_ece(y, p), sc.smece(y, p)))
+    (few, _, _), (many, smooth, binned) = found
+    assert few < 0.015 < 0.035 < many < 0.18 / np.pi
+    assert smooth == pytest.approx(0.023, abs=0.002)
+    assert binned < 0.002

@@ -123,11 +123,12 @@ def kde_ece(
 def _window(values: FloatArray, length: int) -> FloatArray:
     """Return the mean of each run of so many values."""
     total = np.append(0.0, values.cumsum())
-    return (total[length:] - total[:-length]) / length
+    mean: FloatArray = (total[length:] - total[:-length]) / length
+    return mean
 
 
 def _rule(sums: FloatArray) -> float:
     """Return the standard deviation of the predictions, divided by the fifth root of 2n."""
     total, first, second, squares = sums.tolist()
     variance = max(second / total - (first / total) ** 2, 0.0)
-    return math.sqrt(variance) * float(2 * total**2 / squares) ** -0.2
+    return float(math.sqrt(variance) * (2 * total**2 / squares) ** -0.2)
