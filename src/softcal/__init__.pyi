@@ -83,6 +83,7 @@ from .metrics.cumulative import (
     ecce_mad as ecce_mad,
     ecce_range as ecce_range,
 )
+from .metrics.kde import kde_ece as kde_ece
 from .metrics.multiclass import (
     classwise_reliability as classwise_reliability,
     classwise_smece as classwise_smece,
@@ -102,6 +103,7 @@ from .metrics.ordinal import (
 )
 from .metrics.proper import (
     brier as brier,
+    calibration_error_bound as calibration_error_bound,
     kl_divergence as kl_divergence,
     label_entropy as label_entropy,
     log_loss as log_loss,

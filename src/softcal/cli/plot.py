@@ -57,7 +57,7 @@ def plot(
     ] = None,
     kind: Annotated[Kind, asks(f"{', '.join(Kind)}.", "KIND")] = Kind.RELIABILITY,
     size: Annotated[
-        Paper, asks("column (3.3 in), page (6.9 in), talk (16:9).", "SIZE")
+        Paper, asks("column, page, or talk (16:9).", "SIZE")
     ] = Paper.COLUMN,
     title: Annotated[str | None, asks("Title of the figure.", "TEXT")] = None,
     by: Annotated[str | None, asks("Column of segments to draw, at most 8.", "COL")] = None,
@@ -74,7 +74,7 @@ def plot(
     max_disagreement: Annotated[
         float | None, asks("Risk-coverage: share of people, 0.05 by default.", "X", rare=True)
     ] = None,
-    day: Annotated[str | None, asks("Trend: column of dates.", "COL")] = None,
+    day: Annotated[str | None, asks("Trend: column of dates, as in `watch`.", "COL")] = None,
     day_format: DayFormat = None,
     every: MaybeEvery = None,
     tolerance: Annotated[
@@ -90,8 +90,6 @@ def plot(
     how: Described,
 ) -> None:  # fmt: skip
     """Draw a figure for a paper or a talk.
-
-    The kind `trend` takes what `softcal watch` takes; `bins` varies their number.
 
     Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
