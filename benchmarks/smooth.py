@@ -44,6 +44,8 @@ def smooth_calls(y: Any, p: Any, fine: sc.Reliability) -> dict[str, Call]:
     return {
         "softcal smooth_ece": lambda: sc.smooth_ece(y, p),
         "softcal smooth_ece, table": lambda: sc.smooth_ece(fine),
+        "softcal kde_ece": lambda: sc.kde_ece(y, p),
+        "softcal kde_ece, table": lambda: sc.kde_ece(fine),
         "probcal smooth_ece": lambda: smooth_ece(y, p),
         "relplot smECE": lambda: relplot.smECE(p, y),
     }

@@ -292,18 +292,18 @@ PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
 
 PyObject* lattice(PyObject*, PyObject* const* a, Py_ssize_t count) {
   return guarded([&] {
-    require(count == 5 || count == 6, "lattice takes p, y, w, nodes, threads and a level");
-    const Level& level = level_of(a, count, 5);
+    require(count == 6 || count == 7, "lattice takes p, y, w, cells, nodes, threads and a level");
+    const Level& level = level_of(a, count, 6);
     PyObject* const columns[4] = {a[0], a[1], a[2], Py_None};
     Rows rows;
     View nodes;
     rows.take(columns, true);
     require(rows.p.buffer.ndim == 1, "columns must have one dimension");
-    const size_t size = size_of(a[3]);
-    require(size > 3, "there must be nodes");
-    double* total = nodes.doubles(a[3], size, true);
-    rows.job.bins.cells = size - 3;
-    const size_t threads = whole(a[4]);
+    const size_t cells = whole(a[3]), size = size_of(a[4]);
+    require(cells > 0 && size > 6 && size - 6 == cells, "there must be six more nodes than cells");
+    double* total = nodes.doubles(a[4], size, true);
+    rows.job.bins.cells = cells;
+    const size_t threads = whole(a[5]);
     return without_gil(rows.job.rows, [&] {
       return in_order(rows.job.rows, block_rows(0), threads, total, size, [&] {
         return [&](size_t start, size_t stop, double* own) { return level.lattice(rows.job, start, stop, own); };

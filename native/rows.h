@@ -344,8 +344,28 @@ bool sums(const Job& job, size_t start, size_t stop, double* first, const int64_
   return row_sums.valid && !any(bad) && sum == sum;  // a NaN among the values makes the sum of the residuals NaN
 }
 
+// Adds the sums of w, w p, w p^2, and w^2 of some rows. Each is four sums, whatever the number of lanes.
+template <bool WEIGHTS> void add_moments(const double* p, const double* w, size_t rows, double* sums) {
+  constexpr size_t PARTS = 4 / LANES;
+  vec found[4][PARTS] = {};
+  for (size_t j = 0; j < rows; j += 4)  // padding is 0
+    for (size_t k = 0; k < PARTS; k++) {
+      const vec x = load<vec>(p + j + k * LANES);
+      if (WEIGHTS) {
+        const vec v = load<vec>(w + j + k * LANES), vx = v * x;
+        found[0][k] += v, found[1][k] += vx, found[2][k] += vx * x, found[3][k] += v * v;
+      } else found[1][k] += x, found[2][k] += x * x;
+    }
+  for (size_t each = 0; each < 4; each++) {
+    double four[4];
+    memcpy(four, found[each], sizeof four);
+    const bool counted = !WEIGHTS && each % 3 == 0;  // without weights, w and w^2 are 1
+    sums[each] += counted ? (double)rows : (four[0] + four[1]) + (four[2] + four[3]);
+  }
+}
+
 // The lattice of smooth ECE: each residual w (p - y) is split between the two nodes next to p. Nodes are
-// at 0, 1/cells, ..., 1. An unused node follows, to which p = 1 adds 0, and then the sum of w.
+// at 0, 1/cells, ..., 1. An unused node follows, to which p = 1 adds 0, and then the sums of w, w p, w p^2, and w^2.
 bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
   double buffers[3][CHUNK];
   const double cells = (double)job.bins.cells;
@@ -355,7 +375,6 @@ bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
     const double* p = read(job.p, 1, i, rows, buffers[0]);
     const double* y = read(job.y, 1, i, rows, buffers[1]);
     const double* w = job.w.data ? read(job.w, 1, i, rows, buffers[2]) : nullptr;
-    double weight = 0;
     for (size_t j = 0; j < rows; j++) {
       const double w_j = w ? w[j] : 1.0, d = w_j * (p[j] - y[j]);
       valid &= p[j] >= 0 && p[j] <= 1 && y[j] >= 0 && y[j] <= 1 && ((w_j >= 1e-100 && w_j <= 1e100) || w_j == 0);
@@ -364,9 +383,10 @@ bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
       const double right = d * (place - (double)node);
       nodes[node] += d - right;
       nodes[node + 1] += right;
-      weight += w_j;
     }
-    nodes[job.bins.cells + 2] += weight;
+    double* sums = nodes + job.bins.cells + 2;
+    if (w) add_moments<true>(p, w, rows, sums);
+    else add_moments<false>(p, w, rows, sums);
   }
   return valid;
 }

@@ -39,6 +39,8 @@ OF_A_TABLE: tuple[Callable[[sc.Reliability], Any], ...] = (
     sc.calibration_test,
     sc.consistency_band,
     sc.smooth_ece,
+    sc.kde_ece,
+    sc.calibration_error_bound,
     sc.corp,
     sc.ecce_mad,
     sc.ecce_range,
@@ -391,7 +393,7 @@ MAY_BE_INFINITE = (
 # Functions with one value per bin, NaN for an empty bin, are called with tables instead.
 OF_COLUMNS: tuple[Callable[..., Any], ...] = (
     sc.smece, sc.ece, sc.max_gap, sc.rms_gap, sc.bias, sc.brier, sc.log_loss, sc.kl_divergence,
-    sc.label_entropy, sc.harden, sc.reliability, sc.smooth_ece, sc.corp, sc.log_loss_decomposition,
+    sc.label_entropy, sc.harden, sc.reliability, sc.smooth_ece, sc.kde_ece, sc.calibration_error_bound, sc.corp, sc.log_loss_decomposition,
     sc.ecce_mad, sc.ecce_range, sc.squared_gap_debiased, sc.smece_bounds, sc.reliability_bounds, sc.brier_without_vote_noise,
     sc.calibrators.repair_preview, _added, _quantile, _swept, _fitted_by(sc.calibrators.TemperatureCalibrator), _fitted_by(sc.calibrators.PlattCalibrator),
     _fitted_by(sc.calibrators.BetaCalibrator), _fitted_by(sc.calibrators.IsotonicCalibrator), _fitted_by(sc.calibrators.HistogramCalibrator),

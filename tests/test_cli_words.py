@@ -439,7 +439,7 @@ def test_unknown_option_names_the_commands_that_have_it(
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("y,p\n0.5,0.5\n")
-    said = refused(capsys, "audit", path, "--group", "g")
+    said = refused(capsys, "plan", path, "--group", "g")
     assert "--output" not in said
     assert "No such option: --group. These commands have it: score, report, plot, compare," in said
     said = refused(capsys, "score", path, "--lable", "y")

@@ -66,6 +66,15 @@ def test_readme_and_quickstart_show_what_score_prints(tmp_path: Path) -> None:
         assert f"    softcal {command}\n\n```text\n{table}\n```\n" in text, table
 
 
+def test_readme_and_page_show_what_route_prints(tmp_path: Path) -> None:
+    command = "route items.csv --label soft_malignant --pred prob_rf_all --max-disagreement 0.2"
+    printed = _printed(command, tmp_path)
+    for page, lines in (("README.md", printed[:5]), ("docs/route.md", printed)):
+        shown = "\n".join(lines)
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert f"    softcal {command}\n\n```text\n{shown}\n```\n" in text, shown
+
+
 def test_api_pages_have_every_public_name_once() -> None:
     pages = sorted((ROOT / "docs").glob("api_*.md"))
     lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]

@@ -568,8 +568,8 @@ def test_commands_in_a_report_repeat_the_row_options(tmp_path: Path) -> None:
     line = ("report", tmp_path / "a.csv", "--label", "y", "--pred", "p", "--name", "Forest")
     made = softcal_here(*line, "--sep", ";", "--pred-scale", "percent", "-o", page)
     assert made.returncode == 0, made.stderr
-    command = "softcal recalibrate a.csv --sep ';' --pred-scale percent --label y --pred p"
-    assert command in text_of_page(page)
+    command = f"softcal recalibrate {tmp_path / 'a.csv'} --label y --sep ';' --pred-scale percent"
+    assert f"{command} --pred p -o calibrator.json" in text_of_page(page)
 
 
 # Calibrators

@@ -577,7 +577,7 @@ def test_no_buffer_crashes_the_loops() -> None:
     five, starts, upper = np.full(5, 0.5), np.array([0, 1, 2, 2]), np.array([0.5, 0.9, np.inf])
     calls: dict[str, list[Any]] = {
         "sums": [five, five, None, None, None, 0, 0, starts, upper, 1e-3, 1, 18, np.zeros(54), 1],
-        "lattice": [five, five, None, np.zeros(5), 1],
+        "lattice": [five, five, None, 2, np.zeros(8), 1],
         "top": [five, five, np.inf, np.zeros(5), np.zeros(5), 1],
         "limits": [five] * 12 + [5, np.array([2.0, 3.0, 5.0, 2.0]), five[:1].repeat(7), five[:4]]
         + [np.empty(13)],
@@ -614,9 +614,10 @@ def test_wrong_arguments_of_the_other_loops_are_refused() -> None:
     calls: list[tuple[Any, tuple[Any, ...]]] = [
         (_native.sums, ()),
         (_native.lattice, ()),
-        (_native.lattice, (p, p, None, np.zeros(3), 1)),
-        (_native.lattice, (p, p, None, np.zeros((4, 2)), 1)),
-        (_native.lattice, (p.reshape(5, 1), p.reshape(5, 1), None, np.zeros(9), 1)),
+        (_native.lattice, (p, p, None, 0, np.zeros(6), 1)),
+        (_native.lattice, (p, p, None, 3, np.zeros(8), 1)),
+        (_native.lattice, (p, p, None, 2, np.zeros((4, 2)), 1)),
+        (_native.lattice, (p.reshape(5, 1), p.reshape(5, 1), None, 3, np.zeros(9), 1)),
         (_native.top, ()),
         (_native.top, (p, p, "a", out, out, 1)),
         (_native.top, (p, p, 1e-3, np.zeros(4), out, 1)),
@@ -754,20 +755,22 @@ def test_every_kernel_gives_the_same_lattice(
 ) -> None:
     p, y = rng.choice([0.0, 0.3, 1.0, 0.123456, 0.999], n), rng.random(n)
     w = rng.random(n) if weighted else None
-    slow, first = np.zeros(67), np.zeros(67)
-    assert numpy_kernel.lattice(p, y, w, slow, 1)
-    assert _native.lattice(p, y, w, first, 1, 0)
-    assert slow[-1] == pytest.approx(n if w is None else w.sum(), rel=1e-13)
+    slow, first = np.zeros(70), np.zeros(70)
+    assert numpy_kernel.lattice(p, y, w, 64, slow, 1)
+    assert _native.lattice(p, y, w, 64, first, 1, 0)
+    weight = np.ones(n) if w is None else w
+    moments = [weight.sum(), weight @ p, weight @ p**2, weight @ weight]
+    np.testing.assert_allclose(slow[-4:], moments, rtol=1e-12)
     np.testing.assert_allclose(first, slow, rtol=0, atol=1e-12 * n)
     for level in LEVELS:
         for threads in (1, 3):
-            nodes = np.zeros(67)
-            assert _native.lattice(p, y, w, nodes, threads, level)
+            nodes = np.zeros(70)
+            assert _native.lattice(p, y, w, 64, nodes, threads, level)
             np.testing.assert_array_equal(nodes, first)
     p[n // 2] = np.nan
-    assert not numpy_kernel.lattice(p, y, w, slow, 1)
-    assert not any(_native.lattice(p, y, w, first, 1, level) for level in LEVELS)
-    assert not _native.lattice(y, y, np.full(n, -1.0), first, 1)
+    assert not numpy_kernel.lattice(p, y, w, 64, slow, 1)
+    assert not any(_native.lattice(p, y, w, 64, first, 1, level) for level in LEVELS)
+    assert not _native.lattice(y, y, np.full(n, -1.0), 64, first, 1)
 
 
 # Threads and installation

@@ -27,8 +27,9 @@ from softcal._validation.inputs import Coded, Names, Rows
 from softcal.bins import Bins
 from softcal.cards.verdict import verdict
 from softcal.datasets import lidc_malignancy
+from softcal.inference.routing import RouteOptions
 from softcal.report.charts import charts, vega_script
-from softcal.report.commands import commands_of
+from softcal.report.commands import Commands, commands_of
 from softcal.report.page import MAX_SEGMENTS, in_order
 from softcal.report.watch import write_watch_page
 from softcal.scanning.sample import Sample
@@ -443,7 +444,8 @@ def test_every_link_of_the_contents_leads_to_a_heading(tmp_path: Path) -> None:
     assert [text_of(title) for _, title in links] == [
         "Which model is better calibrated?", "Reliability diagram", "Where the error is",
         "Does the number of bins matter?", "By the fold", "What it costs at a threshold",
-        "What recalibration would do", "Table of bins", "How this was computed",
+        "Accept, or ask a person", "What recalibration would do", "Table of bins",
+        "How this was computed",
     ]  # fmt: skip
 
 
@@ -593,6 +595,117 @@ def test_first_threshold_has_rows_below_it(lowest: float, start: float, tmp_path
     assert at == start
     if start != 0.05:  # at 5% there are none
         assert np.mean(p < at) >= 0.05 > np.mean(p < at - 0.01)
+
+
+LIMITS = [0.01, 0.02, 0.05, 0.1, 0.2]
+
+
+def assert_routes(shown: dict[str, Any], right: list[sc.Route]) -> None:
+    assert shown["sentences"] == [each.sentence for each in right]
+    for cells, marks, found in zip(shown["shown"], shown["rules"], right, strict=True):
+        rules = [rule for rule in (found.rule, found.hardened) if rule is not None]
+        assert [(mark["share"], mark["risk"]) for mark in marks] == [
+            (rule.share, rule.risk) for rule in rules
+        ]
+        expected = ["\N{EN DASH}"] * 3
+        if (rule := found.rule) is not None:
+            expected = [
+                f"{rule.threshold:.4g}", f"{rule.share:.1%}",
+                f"{rule.risk:.1%} (at most {rule.high:.1%})",
+            ]  # fmt: skip
+        assert cells[:3] == expected
+    curve = right[0].curve
+    for name in ("share", "risk", "low", "high"):
+        assert shown[name] == pytest.approx(getattr(curve, name)[curve.n >= 30], rel=1e-5)
+
+
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_route_panel_has_the_numbers_of_route(level: float, tmp_path: Path) -> None:
+    nodules = lidc_malignancy()
+    y, p = nodules["soft_malignant"], nodules["prob_lr_geometry"]
+    page = written(tmp_path, y, {"geometry": p}, level=level)
+    panel = data_in(page)["route"]
+    assert panel["limits"] == LIMITS
+    right = [sc.route(y, p, max_disagreement=limit, level=level) for limit in LIMITS]
+    assert_routes(panel["models"][0], right)
+    hardened = [each.hardened for each in right]
+    assert any(each is not None for each in hardened)
+    assert [cells[3:] for cells in panel["models"][0]["shown"]] == [
+        ["\N{EN DASH}", "\N{EN DASH}"]
+        if each is None
+        else [f"{each.share:.1%}", f"{each.risk:.1%}"]
+        for each in hardened
+    ]
+    assert "hardened labels<br>would accept" in page
+    command = "softcal route ROWS --label … --pred …" + " --level 0.8" * (level == 0.8)
+    assert f"{command} --max-disagreement " in text_of(page)
+
+
+def test_route_panel_of_0_1_labels_leaves_hardened_labels_out(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.beta(0.1, 0.1, 5000)
+    y = (rng.random(5000) < p).astype(float)
+    page = written(tmp_path, y, {"m": p})
+    panel = data_in(page)["route"]
+    right = [sc.route(y, p, max_disagreement=limit) for limit in LIMITS]
+    assert_routes(panel["models"][0], right)
+    assert {len(cells) for cells in panel["models"][0]["shown"]} == {3}
+    assert "would accept" not in page
+    # The axis ends above the lowest limit for which all rows are accepted.
+    assert [each.rule is not None and each.rule.share == 1 for each in right][-2:] == [True, True]
+    assert panel["ends"] == [0, pytest.approx(1.1 * 0.1)]
+
+
+def test_route_panel_of_classes_is_about_the_predicted_class(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.dirichlet([0.1] * 3, 2000)
+    y = rng.multinomial(5, p) / 5
+    panel = data_in(written(tmp_path, y, {"m": p}))["route"]
+    top, rows = p.argmax(axis=1), np.arange(2000)
+    right = [
+        sc.route(
+            y[rows, top], p[rows, top], max_disagreement=limit,
+            options=RouteOptions(top_label=True),
+        )
+        for limit in LIMITS
+    ]  # fmt: skip
+    assert panel["models"][0]["sentences"] == [each.sentence for each in right]
+    assert right[2].rule is not None
+
+
+@pytest.mark.parametrize(
+    ("disagree", "start"), [(0.0, 0.05), (0.03, 0.05), (0.07, 0.1), (0.15, 0.2), (0.4, 0.05)]
+)
+def test_first_limit_shown_has_a_rule_if_any_limit_has_one(
+    disagree: float, start: float, tmp_path: Path
+) -> None:
+    panel = data_in(written(tmp_path, [1 - disagree] * 2000, {"m": [0.9] * 2000}))["route"]
+    assert panel["limits"][panel["start"]] == start
+    promised = panel["models"][0]["sentences"][panel["start"]].startswith("Accept every prediction")
+    assert promised == (disagree < 0.2)
+
+
+def test_route_command_of_report_gives_the_sentence_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = str(files("softcal") / "data" / "lidc_malignancy" / "items.csv")
+    (tmp_path / "items.csv").write_bytes(Path(items).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    named = [word for model in MODELS for word in ("--pred", model)]
+    options = ["--label", "soft_malignant", *named, "--by", "fold", "--level", "0.9"]
+    assert cli.run(["report", "items.csv", *options]) == 0
+    page = Path("report.html").read_text(encoding="utf-8")
+    command = re.search(r"softcal (route .*--max-disagreement )", text_of(page))
+    assert command is not None
+    capsys.readouterr()
+    cli.run([*shlex.split(command[1]), "0.1", "--format", "json"])
+    card = json.loads(capsys.readouterr().out)
+    panel = data_in(page)["route"]
+    assert [each["overall"]["sentence"] for each in card["models"]] == [
+        each["sentences"][panel["limits"].index(0.1)] for each in panel["models"]
+    ]
 
 
 def test_decision_chart_cuts_lines_and_never_values(tmp_path: Path) -> None:
@@ -942,6 +1055,7 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     rows, file = (Path(path).read_text(encoding="utf-8") for path in (of_rows, of_file))
     ours, other = data_in(rows), data_in(file)
     assert ours["decision"]["models"]
+    assert ours["route"]["models"]
     assert 'id="lines"' in rows
     assert ours == other
     assert data_in(rows)["segments"]
@@ -956,6 +1070,9 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
             assert f"softcal recalibrate items.csv {command}" in text_of(page)
             applied = f"softcal apply calibrator_{k}.json items.csv --pred {model}"
             assert applied in text_of(page)
+        routed = f"--label soft_malignant --votes n_readers{grouped} {' '.join(preds)}"
+        for page in (rows, file):
+            assert f"softcal route items.csv {routed} --max-disagreement " in text_of(page)
     tables = '<section aria-labelledby="bins-title">'
     end = '<dl class="how">'
     assert (
@@ -999,10 +1116,8 @@ def test_models_in_rows_or_with_other_names_have_no_wrong_commands() -> None:
     tables = lidc_tables()
     for given in ({"--model": "m", "--pred": ["p"]}, {"--pred": ["a"], "--name": ["b"]}):
         options = json.dumps({"--label": "y"} | given)
-        assert commands_of(replace(tables, about=tables.about._replace(options=options))) == (
-            (),
-            (),
-        )
+        found = commands_of(replace(tables, about=tables.about._replace(options=options)))
+        assert found == Commands()
     options = json.dumps({"--label": "y", "--pred": ["a", "b"], "--name": MODELS})
     named = commands_of(replace(tables, about=tables.about._replace(options=options)))
     assert "--pred b" in named.recalibrate[1]
@@ -1030,6 +1145,8 @@ def test_report_with_custom_edges_offers_no_other_bins(tmp_path: Path) -> None:
     edges = [0, 0.05, 0.2, 0.6, 1]
     page = written(tmp_path, lidc_tables(bins=edges))
     data = data_in(page)
+    assert data["route"] is None  # no edge at 0.5
+    assert "Accept, or ask a person" not in page
     assert data["choices"] == [4]
     assert data["edges"] == edges
     assert shown_of(page, "bins").startswith("4 of unequal width")
@@ -1533,7 +1650,10 @@ def test_segment_column_must_be_one_dimensional(by: Any, tmp_path: Path) -> None
 
 
 def test_chart_specifications_are_valid_vega_lite() -> None:
-    for spec in charts(["a", "b"], [-0.1, 0.5]).values():
+    found = charts(["a", "b"], [-0.1, 0.5], [0.0, 0.2])
+    assert {"decision", "route"} <= {*found}
+    assert not {"decision", "route"} & {*charts(["a", "b"])}
+    for spec in found.values():
         alt.Chart.from_dict(spec, validate=True)
 
 

@@ -270,7 +270,32 @@ def test_threshold_slider_shows_the_numbers_of_net_benefit(
     assert opened.troubles == []
 
 
-@pytest.mark.parametrize("chart", ["diagram", "contributions", "sweep", "decision"])
+def test_limit_of_disagreement_changes_sentences_and_chart(
+    browser: Browser, lidc_report: Path
+) -> None:
+    opened = Opened(browser, lidc_report)
+    page, nodules = opened.page, lidc_malignancy()
+    limits = page.evaluate("report.route.limits")
+    page.locator("#model-0").uncheck()
+    for name, limit in (("1%", 0.01), ("20%", 0.2)):
+        page.locator("#disagreement").select_option(name)
+        page.wait_for_function(f"views.route.data('limit')[0].risk === {limit}")
+        assert str(limit) == page.locator("#disagreement-typed").text_content()
+        assert f"At most {name} of people" in str(page.locator("#route-caption").text_content())
+        for k, model in enumerate(MODELS):
+            found = sc.route(nodules["soft_malignant"], nodules[model], max_disagreement=limit)
+            row = page.locator("#route-rows tr").nth(k)
+            assert row.locator("th .quiet").text_content() == found.sentence
+            cells = page.evaluate(f"report.route.models[{k}].shown[{limits.index(limit)}]")
+            assert row.locator("td").all_text_contents() == cells
+        drawn = page.evaluate("views.route.data('rules')")
+        assert {mark["model"] for mark in drawn} == ({MODELS[1]} if limit > 0.1 else set())
+    assert [mark["kind"] for mark in drawn] == ["the rule", "hardened labels"]
+    assert {row["model"] for row in page.evaluate("views.route.data('route')")} == {MODELS[1]}
+    assert opened.troubles == []
+
+
+@pytest.mark.parametrize("chart", ["diagram", "contributions", "sweep", "decision", "route"])
 def test_charts_can_be_saved(browser: Browser, lidc_report: Path, chart: str) -> None:
     opened = Opened(browser, lidc_report)
     if chart == "sweep":

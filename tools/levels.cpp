@@ -92,10 +92,10 @@ uint64_t hash_of(const Level& level, const Data& data) {
     job.cell = Column{}, job.cells = 1, job.classes = CLASSES;
     job.p = column(data.p_rows, 'd', CLASSES), job.y = column(data.y_rows, 'd', CLASSES);
     add_sums(level, job, hash);
-    std::vector<double> best(ROWS), mass(ROWS), nodes(1027);
+    std::vector<double> best(ROWS), mass(ROWS), nodes(1030);
     job.best = best.data(), job.mass = mass.data();
     if (!level.top(job, 0, ROWS)) puts("invalid");
-    job.p = column(data.p, 'd'), job.y = column(data.soft, 'd'), job.classes = 1, job.bins.cells = nodes.size() - 3;
+    job.p = column(data.p, 'd'), job.y = column(data.soft, 'd'), job.classes = 1, job.bins.cells = nodes.size() - 6;
     if (!level.lattice(job, 0, ROWS, nodes.data())) puts("invalid");
     for (const auto* each : {&best, &mass, &nodes}) hash.add(each->data(), each->size());
   }

@@ -196,9 +196,10 @@ def _sums(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
 
 def _lattice(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
     row = _shape(rng)[:1]
-    nodes = np.zeros(int(rng.choice([4, 5, 67, 16_387])))
+    cells = int(rng.choice([1, 2, 64, 16_384]))
+    nodes = np.zeros(cells + 6)
     w = _column(rng, row) if rng.random() < 0.4 else None
-    return [_column(rng, row), _column(rng, row), w, nodes, int(rng.integers(1, 4))], [nodes]
+    return [_column(rng, row), _column(rng, row), w, cells, nodes, int(rng.integers(1, 4))], [nodes]
 
 
 def _top(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:

@@ -51,6 +51,11 @@ from .inference.raters import (
     rater_difference as rater_difference,
     reliability_by_rater as reliability_by_rater,
 )
+from .inference.routing import (
+    Route as Route,
+    RouteOptions as RouteOptions,
+    route as route,
+)
 from .inference.sequential import Watch as Watch
 from .inference.smece import smece_interval as smece_interval
 from .inference.summary import calibration_summary as calibration_summary
@@ -78,6 +83,7 @@ from .metrics.cumulative import (
     ecce_mad as ecce_mad,
     ecce_range as ecce_range,
 )
+from .metrics.kde import kde_ece as kde_ece
 from .metrics.multiclass import (
     classwise_reliability as classwise_reliability,
     classwise_smece as classwise_smece,
@@ -97,6 +103,7 @@ from .metrics.ordinal import (
 )
 from .metrics.proper import (
     brier as brier,
+    calibration_error_bound as calibration_error_bound,
     kl_divergence as kl_divergence,
     label_entropy as label_entropy,
     log_loss as log_loss,

@@ -28,6 +28,7 @@ def lattice(
     p: Column,
     y: Column,
     w: Column | None,
+    cells: int,
     nodes: FloatArray,
     threads: int,
     level: int = ...,

@@ -21,6 +21,7 @@ from pictures import (
     training,
     uncertainty,
     votes,
+    which_error,
     without_bins,
 )
 from pictures.style import LOOK, save
@@ -43,10 +44,12 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     without_bins.smooth_curve,
     without_bins.corp_curve,
     without_bins.cumulative_differences,
+    which_error.which_error,
     bounds.label_intervals,
     recalibration.repaired,
     recalibration.methods_judged,
     decisions.decision_curve,
+    decisions.risk_coverage,
     votes.vote_noise,
     classes.each_class,
     training.error_by_epoch,

@@ -8,7 +8,7 @@ import numpy as np
 
 import softcal as sc
 from pictures.style import nodules
-from softcal.plot import draw_decision
+from softcal.plot import draw_decision, draw_routes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,3 +23,13 @@ def decision_curve() -> Figure:
         for name, column in models.items()
     }
     return draw_decision(curves, marked=[0.05, 0.2])
+
+
+def risk_coverage() -> Figure:
+    """Draw how many readers disagree with the surest predictions of two models."""
+    models = {"forest": "prob_rf_all", "regression": "prob_lr_geometry"}
+    routes = {
+        name: sc.route(nodules()["soft_malignant"], nodules()[column], max_disagreement=0.2)
+        for name, column in models.items()
+    }
+    return draw_routes(routes)

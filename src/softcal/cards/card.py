@@ -241,7 +241,8 @@ class _Cell(Formatter):
         if format_spec == "digits":
             return limit(value)
         if format_spec == "limit":
-            return ("-" if value < 0 else "+") + limit(abs(value))
+            shown = limit(abs(value) if abs(value) >= _NOTHING else 0.0)
+            return ("-" if value < 0 and float(shown) else "+") + shown
         return format(value, format_spec)
 
 
@@ -254,6 +255,7 @@ def cell(text: str, row: Any) -> str:
 
 
 _CELL = _Cell()
+_NOTHING = 5e-6  # a difference that is shown as 0
 
 
 def limit(value: float, digits: int = 3) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _PANELS = {
     "Look and measure": ("inspect", "score", "report", "plot", "compare", "check", "decide",
-                         "audit"),
+                         "route", "audit"),
     "Fix, plan, and watch": ("recalibrate", "apply", "plan", "watch"),
     "Large data": ("scan", "merge", "sql"),
     "About softcal": ("demo", "schema", "paper"),

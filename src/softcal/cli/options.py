@@ -146,6 +146,8 @@ def _plain(param: Any) -> Any:
     """Remove the type shown beside a name; typer has no setting for it."""
     if isinstance(param, TyperArgument):
         param.display_type_rich = _nothing  # type: ignore[method-assign]
+    elif param.name == "show_completion":  # which --install-completion makes needless
+        param.hidden = True
     elif param.is_flag:
         param.metavar = ""
     return param

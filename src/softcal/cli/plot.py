@@ -31,6 +31,7 @@ class Kind(StrEnum):
     DECISION = "decision"
     TREND = "trend"
     BINS = "bins"
+    RISK_COVERAGE = "risk-coverage"
 
 
 class Paper(StrEnum):
@@ -56,7 +57,7 @@ def plot(
     ] = None,
     kind: Annotated[Kind, asks(f"{', '.join(Kind)}.", "KIND")] = Kind.RELIABILITY,
     size: Annotated[
-        Paper, asks("column (3.3 in), page (6.9 in), talk (16:9).", "SIZE")
+        Paper, asks("column, page, or talk (16:9).", "SIZE")
     ] = Paper.COLUMN,
     title: Annotated[str | None, asks("Title of the figure.", "TEXT")] = None,
     by: Annotated[str | None, asks("Column of segments to draw, at most 8.", "COL")] = None,
@@ -70,7 +71,10 @@ def plot(
     threshold: Annotated[
         list[float] | None, asks("Decision: threshold to mark; may be repeated.", "T")
     ] = None,
-    day: Annotated[str | None, asks("Trend: column of dates.", "COL")] = None,
+    max_disagreement: Annotated[
+        float | None, asks("Risk-coverage: share of people, 0.05 by default.", "X", rare=True)
+    ] = None,
+    day: Annotated[str | None, asks("Trend: column of dates, as in `watch`.", "COL")] = None,
     day_format: DayFormat = None,
     every: MaybeEvery = None,
     tolerance: Annotated[
@@ -87,8 +91,6 @@ def plot(
 ) -> None:  # fmt: skip
     """Draw a figure for a paper or a talk.
 
-    The kind `trend` takes what `softcal watch` takes; `bins` varies their number.
-
     Example: softcal plot data.csv --label y --pred p -o figure.pdf
     """
     from softcal.plot import draw_bins, draw_gaps, draw_reliability
@@ -100,7 +102,7 @@ def plot(
         kind,
         {"--threshold": threshold, "--day": day, "--tolerance": tolerance,
          "--day-format": day_format, "--every": every, "--logit": logit,
-         "--ordered": ordered or None, "--bins": bins},
+         "--ordered": ordered or None, "--bins": bins, "--max-disagreement": max_disagreement},
     )  # fmt: skip
     how = how._replace(by=None if by is None else [by], ordered=ordered)
     looks = _Looks(size=size.value, title=title)
@@ -111,6 +113,9 @@ def plot(
         )
     elif kind is Kind.DECISION:
         figure = _decision(data, how, threshold or [], level, looks)
+    elif kind is Kind.RISK_COVERAGE:
+        limit = 0.05 if max_disagreement is None else max_disagreement
+        figure = _risk_coverage(load_tables(data, how), by, limit, level, looks)
     else:
         tables = load_tables(data, how, bins=bins)
         refuse_bounds(tables, "a figure")
@@ -127,8 +132,8 @@ def plot(
 
 _DRAWN_BY_BIN = (Kind.RELIABILITY, Kind.GAPS)
 _KINDS = {
-    "--threshold": (Kind.DECISION,), "--logit": _DRAWN_BY_BIN,
-    "--ordered": (*_DRAWN_BY_BIN, Kind.BINS),
+    "--threshold": (Kind.DECISION,), "--max-disagreement": (Kind.RISK_COVERAGE,),
+    "--logit": _DRAWN_BY_BIN, "--ordered": (*_DRAWN_BY_BIN, Kind.BINS),
     "--bins": (*_DRAWN_BY_BIN, Kind.TREND, Kind.BINS),
 }  # fmt: skip
 
@@ -140,6 +145,22 @@ def _refuse_of_another_kind(kind: Kind, options: dict[str, object]) -> None:
             kinds = " or ".join(own)
             message = f"{option} is for --kind {kinds}: leave it out, or draw that kind."
             raise InputError(message)
+
+
+def _risk_coverage(
+    tables: TableSet, by: str | None, limit: float, level: float, looks: _Looks
+) -> Figure:
+    from softcal.cards.route import routes_of
+    from softcal.plot import draw_routes
+
+    if by is None:
+        return draw_routes(routes_of(tables, limit, level), **looks)
+    routes = {
+        f"{by} = {value}" + f", {model}" * (len(tables.models) > 1): found
+        for value, part in tables.by(by).items()
+        for model, found in routes_of(part, limit, level).items()
+    }
+    return draw_routes(routes, **looks)
 
 
 def _trend(

@@ -82,6 +82,7 @@ def _cards() -> dict[str, tuple[type, ...]]:
     from softcal.cards.paper import PaperCard
     from softcal.cards.plan import PlanCard
     from softcal.cards.recalibrate import AppliedCard, RecalibrationCard
+    from softcal.cards.route import RouteCard
     from softcal.cards.watch import WatchCard
 
     scores = (cards.ScoreCard, cards.RaterScoreCard, cards.ClassScoreCard, cards.BoundsCard)
@@ -89,6 +90,6 @@ def _cards() -> dict[str, tuple[type, ...]]:
         "apply": (AppliedCard,), "audit": (AuditCard,), "check": (CheckCard,),
         "compare": (cards.ComparisonCard, cards.ClassComparisonCard), "decide": (DecisionCard,),
         "inspect": (InspectionCard,), "merge": scores, "paper": (PaperCard,), "plan": (PlanCard,),
-        "recalibrate": (RecalibrationCard,),
+        "recalibrate": (RecalibrationCard,), "route": (RouteCard,),
         "score": scores, "watch": (WatchCard,),
     }  # fmt: skip

@@ -67,6 +67,78 @@ def brier(
     return rel.brier
 
 
+def calibration_error_bound(
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    n_votes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Compute an upper bound of the calibration error from the Brier score, without bins.
+
+    \[ \sqrt{\frac1n \sum_i (p_i - y_i)^2 - \frac{y_i (1 - y_i)}{m_i - 1}}, \]
+
+    where the second term is 0 for rows without a number of votes m, or with one vote. It is the
+    bound of Gruber and Buettner, Better Uncertainty Calibration via Proper Scores for
+    Classification and Beyond, NeurIPS 2022, without the noise that votes reveal.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,), Votes, or Reliability
+        Labels in [0, 1]. A table with any bins may be passed as the only argument instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    n_votes : int or array-like of shape (n_samples,), optional
+        The number of votes behind each label; omit it with `Votes`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        The bound, which is 0 if the difference under the root is negative. It is an upper bound on
+        \(\sqrt{E(p - E[y \mid p])^2}\), and therefore on \(E|p - E[y \mid p]|\), up to the error
+        of its own estimation.
+
+    See Also
+    --------
+    rms_gap : Never above the bound on the same rows without votes, for any bins.
+    brier_without_vote_noise : The difference under the root, if every item has two votes or more.
+
+    Notes
+    -----
+    Let \(c(p) = E[y \mid p]\). The mixed term of \(p - y = (p - c(p)) + (c(p) - y)\) has mean 0
+    given p, so that
+
+    \[ E(p - y)^2 = E(p - c(p))^2 + E\,\mathrm{Var}(y \mid p) . \]
+
+    The first part is the squared calibration error. The second is not negative, which gives the
+    bound. If y is a share of m independent votes with rate y*, it is the sum of
+    \(E\,\mathrm{Var}(y^* \mid p)\) and \(E\, y^* (1 - y^*) / m\). Only the first of these is about
+    items. The other is vote noise, and \(y (1 - y) / (m - 1)\) estimates it without bias. The bound
+    without it is never above the root of the Brier score. Unlike the binned and smoothed errors, it
+    has no bins and no bandwidth. Of two calibrated models, the one that predicts items better has
+    the lower bound.
+
+    Examples
+    --------
+    >>> round(calibration_error_bound([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.1414
+    >>> round(calibration_error_bound([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], n_votes=20), 4)
+    0.125
+    >>> from softcal import reliability
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], n_votes=20)
+    >>> round(calibration_error_bound(rel), 4)
+    0.125
+    """
+    rel = table_of(
+        "calibration_error_bound", y_true, y_prob,
+        sample_weight=sample_weight, n_votes=n_votes, default_bins=1,
+    )  # fmt: skip
+    score, noise = rel.brier, math.fsum(rel.sums.vote_noise.tolist())
+    return math.sqrt(max(score - noise / math.fsum(rel.sums.weight.tolist()), 0.0))
+
+
 def log_loss(
     y_true: npt.ArrayLike,
     y_prob: npt.ArrayLike,

@@ -16,7 +16,7 @@ from softcal.table.reliability import Reliability, refuse_no_rows, rows_or_table
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from softcal._validation.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray, Rows
 
 CELLS = 1 << 14
 """Nodes are at 0, 1/CELLS, ..., 1. A power of two, so that p * CELLS is exact."""
@@ -108,31 +108,41 @@ def smooth_ece(
     0.1
     """
     found = rows_or_table("smooth_ece", y_true, y_prob, sample_weight=sample_weight)
+    return _fixed_point(residuals_at_nodes("smooth_ece", found)[0])
+
+
+def residuals_at_nodes(name: str, found: Rows | Reliability) -> tuple[FloatArray, FloatArray]:
+    """Return the residual at each node, as a share of the total weight, for the function `name`.
+
+    Also return the sums of w, w p, w p^2, and w^2.
+    """
     if isinstance(found, Reliability):
-        return _of_table(found)
+        return _of_table(name, found)
     lattice = residual_lattice(found, CELLS)
     if lattice is None:
         inputs.refuse(found)
-    residual, weight = lattice
-    if not weight:
+    residual, sums = lattice
+    if not sums[0]:
         inputs.refuse_no_weight(found)
-    return _fixed_point(residual / weight)
+    return residual / sums[0], sums
 
 
-def _of_table(rel: Reliability) -> float:
+def _of_table(name: str, rel: Reliability) -> tuple[FloatArray, FloatArray]:
     refuse_no_rows(rel)
     filled = rel.count > 0
     width = np.diff(rel.bins.edges)[filled]
     wide = width > _WIDEST_BIN * (1 + 1e-9)  # tolerance for the rounding of edges
     if wide.any():
         message = (
-            f"smooth_ece needs a fine table: {wide.sum()} of {wide.size} bins with rows are wider "
+            f"{name} needs a fine table: {wide.sum()} of {wide.size} bins with rows are wider "
             f"than {_WIDEST_BIN}, the widest {width.max():.4g}. Build it with "
             "bins=3600, or pass the rows."
         )
         raise InputError(message)
-    mass = rel.sums.residual[filled] / rel.sums.weight.sum()
-    return _fixed_point(spread(rel.mean_prob[filled], mass))
+    place, weight = rel.mean_prob[filled], rel.sums.weight[filled]
+    moments = (weight, weight * place, weight * place**2, rel.sums.weight_sq)
+    mass = rel.sums.residual[filled] / weight.sum()
+    return spread(place, mass), np.array([each.sum() for each in moments])
 
 
 def _fixed_point(mass: FloatArray) -> float:
@@ -162,10 +172,10 @@ def _error_at(sigma: float, coefficient: FloatArray) -> float:
     frequency = np.pi * np.arange(points + 1)
     damping = np.exp(-0.5 * (sigma * frequency) ** 2)
     smoothed = dct(damping * coefficient[: points + 1], type=1)
-    return _integral_of_absolute(smoothed) / points
+    return integral_of_absolute(smoothed) / points
 
 
-def _integral_of_absolute(values: FloatArray) -> float:
+def integral_of_absolute(values: FloatArray) -> float:
     """Integrate the absolute value of the polyline through the values, one unit apart."""
     height = np.abs(values)
     trapezoids = height.sum() - (height[0] + height[-1]) / 2

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
     from softcal.decision import NetBenefit, NetBenefitDifference
+    from softcal.inference.routing import Route
     from softcal.plot.sheet import Size
     from softcal.table.reliability import Reliability
 
@@ -424,6 +425,62 @@ def draw_decision(
     below.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
     page.figure.align_ylabels()
     return page.finish()
+
+
+def draw_routes(
+    routes: Mapping[str, Route], *, size: Size | None = None, title: str | None = None
+) -> Figure:
+    """Draw risk-coverage curves: how many people disagree with the surest share of the rows.
+
+    Parameters
+    ----------
+    routes : mapping from str to Route
+        The results of `softcal.route` of models or scores, with the same limit.
+    size, title
+        As in `draw_reliability`.
+
+    Returns
+    -------
+    Figure
+        The risk of every share of accepted rows with its interval, the limit, the rule that is
+        promised (a filled mark), and the one that hardened labels would have given (an open mark).
+
+    Examples
+    --------
+    >>> from softcal import route
+    >>> found = route([0.9, 0.2, 0.6, 0.0] * 100, [0.8, 0.1, 0.7, 0.05] * 100)
+    >>> draw_routes({"model": found}).axes[0].get_xlabel()
+    'rows accepted, the surest first'
+    """
+    page = Sheet(size, title, 4.2)
+    (ax,) = page.panels
+    for k, (name, found) in enumerate(routes.items()):
+        style, curve = style_of(k), found.curve
+        many = curve.n >= min(FEW_ACCEPTED, int(curve.n[-1]))
+        at, *ends = (each[many] for each in (curve.share, curve.low, curve.risk, curve.high))
+        said = "no rule" if found.rule is None else f"{found.rule.share:.0%} accepted"
+        if found.hardened is not None:
+            said += f" (hardened labels: {found.hardened.share:.0%})"
+        sheet.draw_curve(
+            ax, at, *ends, color=style["color"], curves=len(routes), linewidth=1.6,
+            linestyle=style["linestyle"], label=f"{_with_level(name, found.level)}: {said}",
+        )  # fmt: skip
+        for rule, filled in ((found.rule, style["color"]), (found.hardened, "white")):
+            if rule is not None:
+                ax.plot(
+                    rule.share, rule.risk, marker=style["marker"], markersize=8, zorder=4,
+                    color=style["color"], markerfacecolor=filled, clip_on=False,
+                )  # fmt: skip
+    limit = next(iter(routes.values())).max_disagreement
+    ax.axhline(limit, color="0.2", linewidth=0.9, linestyle=":", label="largest disagreement")
+    top = max(float(each.curve.risk.max()) for each in routes.values())
+    ax.set(xlim=(0, 1.02), ylim=(0, 1.15 * max(top, limit)))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
+    return page.finish("rows accepted, the surest first", "people who disagree")
+
+
+FEW_ACCEPTED = 30  # rows: with fewer, the curve is mostly noise
 
 
 def _in_order(found: NetBenefit | NetBenefitDifference, *names: str) -> list[FloatArray]:

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 SHAPES = [mark.shape for mark in MARKS]
 
 
-def charts(models: list[str], net_benefit: list[float] | None = None) -> dict[str, dict[str, Any]]:
+def charts(
+    models: list[str], net_benefit: list[float] | None = None, risk: list[float] | None = None
+) -> dict[str, dict[str, Any]]:
     """Return the specification of each chart, by the id of its element on the page.
 
-    `net_benefit` holds the ends of the axis of net benefit; without them that chart is left out.
+    `net_benefit` and `risk` hold the ends of the axes of the decision curves and the risk-coverage
+    curves; without them that chart is left out.
     """
     found = {
         "diagram": _diagram(models),
@@ -37,7 +40,9 @@ def charts(models: list[str], net_benefit: list[float] | None = None) -> dict[st
         "contributions": _contributions(models),
         "sweep": _sweep(models),
     }
-    return found if net_benefit is None else found | {"decision": _decision(models, net_benefit)}
+    if net_benefit is not None:
+        found["decision"] = _decision(models, net_benefit)
+    return found if risk is None else found | {"route": _route(models, risk)}
 
 
 def _finished(chart: Any, height: int) -> dict[str, Any]:
@@ -217,6 +222,17 @@ def _sweep(models: list[str]) -> dict[str, Any]:
     return _finished(alt.layer(chosen, band, line, points), 240)
 
 
+def _lines(models: list[str], *gray: str) -> tuple[alt.Color, alt.StrokeDash]:
+    """Return the colors and dashes of the lines of models, and of a gray one."""
+    dashes, all_names = [*LINES.values()], [*models, *gray]
+    looks: dict[str, Any] = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}
+    colors = [COLORS[k % len(COLORS)] for k in range(len(models))]
+    patterns = [dashes[k % len(dashes)] for k in range(len(models))]
+    color = _styled(alt.Color, all_names, [*colors, *["#888"] * len(gray)], **looks)
+    dash = _styled(alt.StrokeDash, all_names, [*patterns, *dashes[:1] * len(gray)], **looks)
+    return color, dash
+
+
 def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
     x = alt.X(
         "threshold:Q", scale=alt.Scale(nice=False),
@@ -227,12 +243,7 @@ def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
         axis=alt.Axis(title="net benefit", tickCount=5, minExtent=_LEFT),
     )  # fmt: skip
     curve = alt.Chart(alt.NamedData("decision"))
-    names, dashes = [*models, "treat all"], [*LINES.values()]
-    looks: dict[str, Any] = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}
-    colors = [COLORS[k % len(COLORS)] for k in range(len(models))]
-    color = _styled(alt.Color, names, [*colors, "#888"], **looks)
-    dashes = [*(dashes[k % len(dashes)] for k in range(len(models))), dashes[0]]
-    dash = _styled(alt.StrokeDash, names, dashes, **looks)
+    color, dash = _lines(models, "treat all")
     band = curve.mark_area(opacity=0.15, clip=True).encode(
         x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
     )
@@ -250,6 +261,46 @@ def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
         .encode(x=x)
     )
     return _finished(alt.layer(zero, chosen, band, all_rows, line), 260)
+
+
+def _route(models: list[str], ends: list[float]) -> dict[str, Any]:
+    x = alt.X(
+        "share:Q", scale=_UNIT,
+        axis=alt.Axis(
+            title="rows accepted, the surest first", format=".0%", tickCount=6, labelSeparation=6
+        ),
+    )  # fmt: skip
+    y = alt.Y(
+        "risk:Q", scale=alt.Scale(domain=ends),
+        axis=alt.Axis(title="people who disagree", format="~%", tickCount=5, minExtent=_LEFT),
+    )  # fmt: skip
+    color, dash = _lines(models)
+    curve = alt.Chart(alt.NamedData("route"))
+    band = curve.mark_area(opacity=0.15, clip=True).encode(
+        x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
+    )
+    line = curve.mark_line(strokeWidth=1.9).encode(x=x, y=y, color=color, strokeDash=dash)
+    marks = [
+        alt.Chart(alt.NamedData("rules"))
+        .transform_filter(alt.datum.kind == kind)
+        .mark_point(size=110, strokeWidth=2, opacity=1, filled=filled)
+        .encode(
+            x=x, y=y, color=color,
+            tooltip=[
+                alt.Tooltip("model:N", title="model"),
+                alt.Tooltip("kind:N", title="by"),
+                alt.Tooltip("share:Q", title="rows accepted", format=".1%"),
+                alt.Tooltip("risk:Q", title="people who disagree", format=".1%"),
+            ],
+        )
+        for kind, filled in (("the rule", True), ("hardened labels", False))
+    ]  # fmt: skip
+    limit = (
+        alt.Chart(alt.NamedData("limit"))
+        .mark_rule(strokeDash=[3, 3], color="#888", strokeWidth=1.4, clip=True)
+        .encode(y=y)
+    )
+    return _finished(alt.layer(limit, band, line, *marks), 260)
 
 
 _NEEDED = "window.vegaEmbed = vegaEmbed;"

@@ -16,16 +16,21 @@ if TYPE_CHECKING:
 _NOT_OF_RECALIBRATE = {
     "--pred", "--pred-columns", "--by", "--ordered", "--raters", "--by-rater", "--name",
 }  # fmt: skip
+_NOT_OF_ROUTE = {"--pred", "--pred-columns", "--by", "--by-rater", "--name"}
 _IN_ROWS = {"--model", "--model-per-file"}
 _OF_APPLY = {"--sep", "--decimal", "--encoding", "--input-format"}
 _NOT_OF_APPLY = {"--pred-scale", "--drop-missing", "--sheet", "--pred-columns"}
 
 
 class Commands(NamedTuple):
-    """The commands that recalibrate each model, and those that apply the result; may be empty."""
+    """The commands that recalibrate each model, those that apply the result, and that of rules.
+
+    They may be empty.
+    """
 
     recalibrate: tuple[str, ...] = ()
     apply: tuple[str, ...] = ()
+    route: str = ""
 
 
 def commands_of(tables: TableSet) -> Commands:
@@ -50,12 +55,15 @@ def commands_of(tables: TableSet) -> Commands:
         )
         for model, k in zip(models, numbers, strict=True)
     ]
+    raters = {"--raters": True} if "--by-rater" in given else {}
+    kept = {k: v for k, v in given.items() if k not in _NOT_OF_ROUTE} | raters | {pred: models}
     applicable = tables.about.options is not None and not _NOT_OF_APPLY & {*given}
     return Commands(
         tuple(f"softcal recalibrate {data} {' '.join(own)}" for own, _ in both),
         tuple(f"softcal apply {own[-1]} {' '.join(rest)}" for own, rest in both)
         if applicable
         else (),
+        f"softcal route {data} {' '.join(_words(kept))}",
     )
 
 

@@ -87,6 +87,12 @@ function recompute() {
   return { bins: rows, sweep, chosen: [{ bins: choice.bins }] };
 }
 
+// The models of a panel that the reader chose to see.
+function drawnOf(panel) {
+  const { shown } = chosen();
+  return panel.models.filter((model) => shown.includes(model.name));
+}
+
 // Show the numbers of the chosen threshold, as softcal.decision computed them.
 function decide() {
   const panel = report.decision;
@@ -101,9 +107,8 @@ function decide() {
     [byId(`benefit-${i}`).textContent, byId(`benefit-interval-${i}`).textContent] = model.shown[k];
     byId(`cost-${i}`).textContent = model.cost[k];
   });
-  const { shown: names } = chosen();
   return {
-    decision: panel.models.filter((model) => names.includes(model.name)).flatMap((model) =>
+    decision: drawnOf(panel).flatMap((model) =>
       panel.thresholds.map((threshold, j) => ({ model: model.name, threshold,
         value: model.value[j], low: model.low[j], high: model.high[j] }))),
     everyone: panel.thresholds.map((threshold, j) => ({ threshold, value: panel.all[j] })),
@@ -111,10 +116,33 @@ function decide() {
   };
 }
 
-const dataOf = { sweep: ["sweep", "chosen"], decision: ["decision", "threshold"] };
+// Show the rules for the chosen limit, as softcal.route computed them.
+function accept() {
+  const panel = report.route;
+  if (!panel) return {};
+  const k = Number(byId("disagreement").value);
+  byId("disagreement-typed").textContent = panel.limits[k];
+  byId("route-caption").textContent = `At most ${panel.names[k]} of people may disagree, labels as they are`;
+  panel.models.forEach((model, i) => {
+    const [name, ...cells] = byId("route-rows").rows[i].cells;
+    name.lastElementChild.textContent = model.sentences[k];
+    cells.forEach((cell, j) => { cell.textContent = model.shown[k][j]; });
+  });
+  const models = drawnOf(panel);
+  return {
+    route: models.flatMap(({ name, risk, low, high, share }) =>
+      share.map((x, j) => ({ model: name, share: x, risk: risk[j], low: low[j], high: high[j] }))),
+    rules: models.flatMap(({ name, rules }) => rules[k].map((rule) => ({ model: name, ...rule }))),
+    limit: [{ risk: panel.limits[k] }],
+  };
+}
+
+const dataOf = {
+  sweep: ["sweep", "chosen"], decision: ["decision", "threshold"], route: ["route", "rules", "limit"],
+};
 
 function update() {
-  const data = { ...recompute(), ...decide() };
+  const data = { ...recompute(), ...decide(), ...accept() };
   for (const [name, view] of Object.entries(views)) {
     for (const key of dataOf[name] ?? ["bins"]) view.data(key, data[key]);
     view.runAsync();
@@ -222,7 +250,7 @@ function classesAsCsv() {
 // Save a chart as it is drawn, on white.
 async function saveChart(name, kind) {
   const view = await views[name].background("#fff").runAsync();
-  const hardened = chosen().labels === "hard" && name !== "decision" ? "_hardened" : "";
+  const hardened = chosen().labels === "hard" && !["decision", "route"].includes(name) ? "_hardened" : "";
   const link = document.createElement("a");
   link.href = await view.toImageURL(kind, kind === "png" ? 3 : 1);
   link.download = `${name}${hardened}.${kind}`;
@@ -238,7 +266,7 @@ async function draw() {
   const specs = JSON.parse(byId("report-charts").textContent, (key, value) =>
     key !== "title" || !value ? value
       : Array.isArray(value) ? value.map(titled) : titled(value));
-  const data = { ...recompute(), ...decide(), diagonal: [{ x: 0, y: 0, zero: 0 }, { x: 1, y: 1, zero: 0 }] };
+  const data = { ...recompute(), ...decide(), ...accept(), diagonal: [{ x: 0, y: 0, zero: 0 }, { x: 1, y: 1, zero: 0 }] };
   for (const [name, spec] of Object.entries(specs)) {
     spec.datasets = data;
     // In an inner element, because Vega replaces the role and label of its element.
@@ -252,7 +280,7 @@ async function draw() {
 async function start() {
   let drawn = draw();
   await drawn;
-  for (const input of document.querySelectorAll("#controls input, #threshold")) {
+  for (const input of document.querySelectorAll("#controls input, #threshold, #disagreement")) {
     // In sequence, so that the last choice is drawn last.
     input.addEventListener("input", () => {
       drawn = drawn.then(input.name === "labels" ? draw : update);

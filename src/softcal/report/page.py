@@ -36,6 +36,7 @@ from softcal.report.commands import Commands
 from softcal.report.costs import decision_panel
 from softcal.report.diagrams import class_panel
 from softcal.report.recalibration import recalibration_panel, table_panel
+from softcal.report.routes import route_panel
 from softcal.report.template import own_text, six_digits, write_html
 from softcal.table.files import content
 from softcal.table.tableset import BOUNDS, MISSING, TOP
@@ -60,6 +61,7 @@ _BINS_SHOWN = 5  # of those that stand out; the others are folded
 _MOST_CLASSES = 200  # per model that the page lists; the CSV download has all
 _MOST_CLASSES_SAVED = 100  # in the tables that a reader can download
 _LONGEST_NAME = 32  # in a card beside another one
+_USUAL_LEVEL = 0.95  # of every command
 _NEARLY_0 = 1e-6  # the end of the first bin of a grid
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
@@ -74,7 +76,7 @@ _MARKS = {
 
 
 class About(NamedTuple):
-    """The title of the page, its source, its label, and the commands that recalibrate."""
+    """The title of the page, its source, its label, and the commands it shows."""
 
     title: str
     source: str
@@ -148,6 +150,7 @@ def write_page(
     error = error_name(hard_labels=tables.has_hard_labels)
     drawn = _drawn(tables, models, segments, level)
     drawn["decision"] = decision_panel(tables, level)
+    drawn["route"] = route_panel(tables, level)
     drawn["classes"] = [
         {"name": part["name"], "rows": [_csv_of_class(row) for row in part["rows"]]}
         for part in panels["class"]
@@ -232,10 +235,12 @@ def _write(path: Path, said: dict[str, Any], drawn: dict[str, Any]) -> None:
     """Fill the template with text, the data of the script, and the script itself."""
     from markupsafe import Markup
 
-    decision = drawn["decision"]
-    specs = charts([model["name"] for model in drawn["models"]], decision and decision["ends"])
+    decision, route = drawn["decision"], drawn["route"]
+    names = [model["name"] for model in drawn["models"]]
+    specs = charts(names, decision and decision["ends"], route and route["ends"])
     said |= {
         "decision": decision,
+        "route": route,
         "saves_tables": drawn["tables"] is not None,
         "choices": drawn["choices"],
         "start": drawn["choices"].index(len(said["tables"].bins)),
@@ -285,6 +290,8 @@ def _said(
         "pair_reach": max((max(abs(c.low), abs(c.high)) for c, _ in pairs), default=1) or 1,
         "commands": about.commands.recalibrate
         or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
+        "route_command": (about.commands.route or f"softcal route ROWS {columns}")
+        + (f" --level {level:g}" if level != _USUAL_LEVEL else ""),
         "segments": segments,
         "repeating": _repeating(models, segments),
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),

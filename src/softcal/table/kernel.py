@@ -224,17 +224,18 @@ def is_majority(data: ClassRows, mass: Column) -> FloatArray:
     return marks
 
 
-def residual_lattice(rows: Rows, cells: int) -> tuple[FloatArray, float] | None:
+def residual_lattice(rows: Rows, cells: int) -> tuple[FloatArray, FloatArray] | None:
     """Split each residual w (p - y) between the two nodes next to p, at 0, 1/cells, ..., 1.
 
-    Return the sums of the nodes and of the weights, or None if a value is invalid.
+    Return the sums of the nodes, and those of w, w p, w p^2, and w^2, or None if a value is
+    invalid.
     """
-    nodes = np.zeros(cells + 3)
+    nodes = np.zeros(cells + 6)
     p, y, w = rows.y_prob, rows.y_true, rows.sample_weight
     weight = None if w is None else readable(w)
-    if not loops.lattice(readable(p), readable(y), weight, nodes, threads_for(p.size)):
+    if not loops.lattice(readable(p), readable(y), weight, cells, nodes, threads_for(p.size)):
         return None
-    return nodes[: cells + 1], float(nodes[-1])
+    return nodes[: cells + 1], nodes[cells + 2 :]
 
 
 def cross_entropy(y: FloatArray, p: FloatArray) -> FloatArray:

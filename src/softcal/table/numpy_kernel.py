@@ -78,12 +78,14 @@ def sums(
     return True
 
 
-def lattice(p: Column, y: Column, w: Column | None, nodes: FloatArray, threads: int) -> bool:  # noqa: ARG001
-    """Split each residual w (p - y) between the two nodes next to p, at 0, 1/m, ..., 1.
+def lattice(
+    p: Column, y: Column, w: Column | None, cells: int, nodes: FloatArray,
+    threads: int,  # noqa: ARG001
+) -> bool:  # fmt: skip
+    """Split each residual w (p - y) between the two nodes next to p, at 0, 1/cells, ..., 1.
 
-    An unused node and the sum of the weights follow these nodes.
+    An unused node follows, and then the sums of w, w p, w p^2, and w^2.
     """
-    cells = nodes.size - 3
     for start in range(0, p.size, _BLOCK):
         part = slice(start, start + _BLOCK)
         ps, ys = as_float64(p[part]), as_float64(y[part])
@@ -94,9 +96,10 @@ def lattice(p: Column, y: Column, w: Column | None, nodes: FloatArray, threads: 
         node = scaled.astype(np.intp)
         mass = ws * (ps - ys)
         right = mass * (scaled - node)
-        nodes[:-2] += np.bincount(node, mass - right, cells + 1)
-        nodes[1:-1] += np.bincount(node, right, cells + 1)
-        nodes[-1] += ws.sum()
+        nodes[:-5] += np.bincount(node, mass - right, cells + 1)
+        nodes[1:-4] += np.bincount(node, right, cells + 1)
+        weighted = ws * ps
+        nodes[-4:] += ws.sum(), weighted.sum(), (weighted * ps).sum(), (ws * ws).sum()
     return True
 
 
