@@ -378,7 +378,8 @@ def test_each_card_answers_before_the_diagram(tmp_path: Path) -> None:
             f"Predictions of {worst / 10:g} to {(worst + 1) / 10:g} are "
             f"{-100 * rel.gap[worst]:.1f} points too low ({100 * low:.1f} to {100 * high:.1f}), in "
             f"{rel.count[worst]} rows.",
-            f"{benefit.sentences[0]} At a threshold of 5%, net benefit is {benefit.value[0]:.4f}; "
+            f"{benefit.sentences[0]} At a threshold of 5%, net benefit is {benefit.value[0]:.4f} "
+            f"(acting on all rows: {benefit.treat_all[0]:.4f}); "
             f"the best recalibration would add {benefit.cost[0]:.4f}.",
             "Recalibrate these probabilities before you use them. softcal recalibrate ROWS",
             f"p-value {'<0.001' if found.pvalue < 0.001 else found.pvalue}",
@@ -846,8 +847,8 @@ def test_segments_off_by_more_than_the_rows_are_in_the_next_step(tmp_path: Path)
     site = np.repeat(["small", "large"], [1000, 19_000])
     y = np.where(site == "small", p - 0.2, p + 0.001)
     text = text_of(written(tmp_path, y, {"m": p}, by={"site": site}))
-    assert "The error is real but small: at most 0.01" in text
-    assert "such small differences. SMECE is above 0.02 in 1 segment: see below." in text
+    assert "Small over all rows, but not everywhere. Recalibrate where the error is." in text
+    assert "SMECE is above 0.02 in 1 segment: see below." in text
 
 
 def test_segments_are_ordered_by_the_error_that_is_sure(
@@ -1065,14 +1066,15 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     assert "This report was made from tables" in file
     grouped = " --group patient" * bool(group)
     for k, model in enumerate(MODELS, 1):
-        command = f"--label soft_malignant{grouped} --pred {model} -o calibrator_{k}.json"
+        given = f"{items} --label soft_malignant --votes n_readers{grouped}"
+        command = f"{given} --pred {model} -o calibrator_{k}.json"
         for page in (rows, file):
-            assert f"softcal recalibrate items.csv {command}" in text_of(page)
-            applied = f"softcal apply calibrator_{k}.json items.csv --pred {model}"
+            assert f"softcal recalibrate {command}" in text_of(page)
+            applied = f"softcal apply calibrator_{k}.json {items} --pred {model}"
             assert applied in text_of(page)
-        routed = f"--label soft_malignant --votes n_readers{grouped} {' '.join(preds)}"
         for page in (rows, file):
-            assert f"softcal route items.csv {routed} --max-disagreement " in text_of(page)
+            routed = f"softcal route {given} {' '.join(preds)} --max-disagreement "
+            assert routed in text_of(page)
     tables = '<section aria-labelledby="bins-title">'
     end = '<dl class="how">'
     assert (
@@ -1536,7 +1538,7 @@ def test_report_from_saved_classes_is_that_of_their_rows(
         assert cli.run(["report", source, *columns, "-o", str(tmp_path / "r.html")]) == 0
         pages.append((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert_same_card(*map(data_in, pages))
-    assert "softcal recalibrate rows.csv --label y --pred-columns" in text_of(pages[0])
+    assert f"softcal recalibrate {rows} --label y --pred-columns" in text_of(pages[0])
 
 
 def test_class_named_like_the_predicted_class_is_refused(tmp_path: Path) -> None:
@@ -1717,14 +1719,13 @@ def test_watch_page_lists_weeks_if_days_have_few_rows(tmp_path: Path) -> None:
         mondays = sorted({str(pd.Timestamp(day).to_period("W").start_time.date()) for day in days})
         assert shown == (mondays if weekly else days)[::-1]
         assert sum(int(line[1]) for line in lines) == 60 * rows
-        assert ("SMECE<br>new rows" in page) == (not weekly)
         assert ("46 earlier updates" in page) == (not weekly)
         # A line of a week is the state at its end.
         for line in lines if weekly else []:
             end = str((pd.Timestamp(line[0]) + pd.Timedelta("7D")).date())
             state = [each for each in states if each.date < end][-1]
-            assert line[2] == f"{state.worst.smece:.4f}"
-            assert line[4] == f"{state.evidence:.3g}"
+            assert line[3] == f"{state.worst.smece:.4f}"
+            assert line[5] == f"{state.evidence:.3g}"
     numbered, _ = watched(tmp_path, rows=5, dates=list(range(20)))
     assert [line[0] for line in lines_of(numbered)] == [str(k) for k in range(19, -1, -1)]
 
@@ -1736,7 +1737,8 @@ def test_watch_page_shows_the_error_since_the_change(tmp_path: Path) -> None:
     assert last.alarm
     assert last.since >= days[18]
     text = re.sub("</d[dt]>", " ", page)
-    assert f"error since {last.since} " in text_of(text)
+    assert f"predictions since {last.since} " in text_of(text)
+    assert f"ECE since then {last.worst.smece_since:.4f} " in text_of(text)
     assert f"mean gap since then +{last.worst.gap_since:.3f} " in text_of(text)
     calm, _ = watched(tmp_path, rows=50, dates=days, drift=0.0)
-    assert "error since" not in calm
+    assert "since then" not in calm

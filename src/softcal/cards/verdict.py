@@ -328,6 +328,8 @@ def _next_step(
     if state == "in part":
         return f"Recalibrate where the error is, because one map for all rows may not help.{also}"
     if state == "miscalibrated":
+        if large and interval.high <= matters:
+            return f"Small over all rows, but not everywhere. Recalibrate where the error is.{also}"
         return _off_text(interval, matters) + also
     if not matters:  # every error matters, and no number of rows rules out all of them
         return "These rows give no reason to recalibrate; label more rows to be certain."

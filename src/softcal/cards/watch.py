@@ -152,7 +152,7 @@ class WatchCard(Card):
         )  # fmt: skip
 
     def parts(self) -> Iterator[Part]:
-        """Yield the days of the model with the most evidence, its segments, and the conclusion."""
+        """Yield the conclusion, the days of the model with the most evidence, and its segments."""
         model, shown = self.worst.pred, self.weeks or self.days
         unit, first = ("week", "week from") if self.weeks else (self.every, self.every)
         number = counted(len(shown), unit)
@@ -173,6 +173,7 @@ class WatchCard(Card):
                   day.log_evidence, day.alarm, day.pvalue)
             for day in self._lines(shown)
         ]  # fmt: skip
+        yield Said(printable(self.sentence), "bad" if self.alarm else "good")
         yield Grid(of_days, lines, printable(title))
         if len(lines) < len(shown):
             left_out = counted(len(shown) - len(lines), f"earlier {unit}")
@@ -180,7 +181,6 @@ class WatchCard(Card):
         streams = self.days[-1].streams
         yield from _ranked("Models", streams if len(streams) > 1 else [], error)
         yield from _ranked("Segments", self.segments, error)
-        yield Said(printable(self.sentence), "bad" if self.alarm else "good")
         if self.weeks:
             yield Said(f"{BY_WEEK} `--every day` shows days.", "quiet")
         yield Said(_HOW_TO_READ, "quiet")

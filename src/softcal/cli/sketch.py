@@ -52,6 +52,7 @@ def show_sketch(console: Console, models: Mapping[str, Reliability], level: floa
     scale = max(
         _SMALL, *(np.abs(rel.gap[with_many_rows(rel.count)]).max() for rel in joined.values())
     )
+    cut = any((np.abs(rel.gap[rel.count > 0]) > scale).any() for rel in joined.values())
     glyphs = _glyphs(console.encoding)
     for k, (name, rel) in enumerate(joined.items()):
         fine, color = len(models[name].bins), style_of(k)["color"]
@@ -63,7 +64,7 @@ def show_sketch(console: Console, models: Mapping[str, Reliability], level: floa
         console.print()
     console.print(
         f"Bars show mean prediction minus mean label: {glyphs.sure} if its {100 * level:g}% "
-        f"interval excludes 0, {glyphs.unsure} if not.",
+        f"interval excludes 0, {glyphs.unsure} if not.{' Longer bars are cut.' * cut}",
         style="dim",
     )
 

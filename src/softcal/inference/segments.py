@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MOST_CELLS = 1_000_000
 """The largest number of cells, and of segments, that an audit accepts."""
 
+_ALL_ROWS = 0.95  # of the rows: segments that have so many explain nothing
 _TOP = 5  # segments whose share of the error is reported
 _MANY_EVENTS = 25.0  # of a cell, from which on one binomial stands for all of its rows
 _NUMBERS = 1 << 21  # drawn at a time
@@ -183,7 +184,7 @@ class Audit(_display.Printed):
             )
         are = "is" if len(self.found) == 1 else "are"
         text = f"{len(self.found):,} of {tested} {are} off by more than chance explains."
-        if self.explained is not None:
+        if self.explained is not None and self.explained.rows < _ALL_ROWS:
             k, error, rows = self.explained
             which = "The worst one explains" if k == 1 else f"The worst {k} explain"
             text += f" {which} {100 * error:.0f}% of the error with {100 * rows:.0f}% of the rows."
