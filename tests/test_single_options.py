@@ -56,7 +56,7 @@ VALUES = {
 NUMBERS = (
     "--smece", "--label-spread", "--half-width", "--budget", "--difference", "--correlation",
     "--power", "--item-cost", "--vote-cost", "--max-smece", "--max-gap", "--tolerance",
-    "--max-weight", "--rater-spread",
+    "--max-weight", "--rater-spread", "--max-disagreement",
 )  # fmt: skip
 VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {
@@ -73,6 +73,7 @@ ARGUMENTS = {
             "check",
             "watch",
             "decide",
+            "route",
             "audit",
             "recalibrate",
         )
@@ -110,7 +111,7 @@ def test_an_option_given_twice_is_refused_with_both_values(
 def test_every_option_of_every_command_is_covered() -> None:
     assert {name for name, _ in SINGLE} == {
         "scan", "score", "merge", "compare", "report", "plot", "plan", "check", "watch", "decide",
-        "audit", "recalibrate", "apply", "sql", "demo", "paper", "inspect",
+        "route", "audit", "recalibrate", "apply", "sql", "demo", "paper", "inspect",
     }  # fmt: skip
     assert ("score", "--label") in SINGLE
     assert ("score", "--pred") in REPEATABLE
