@@ -383,6 +383,7 @@ WRITERS = [
     ("watch", "-o", *VOTES, "--day", "day"),
     ("watch", "--plot", *VOTES, "--day", "day"),
     ("decide", "--plot", *VOTES, "--threshold", "0.5"),
+    ("route", "--plot", *VOTES, "--max-disagreement", "0.5"),
     ("audit", "-o", *VOTES, "--by", "day"),
     ("recalibrate", "-o", *VOTES, "--method", "platt"),
 ]
