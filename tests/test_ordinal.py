@@ -517,7 +517,7 @@ def test_order_on_the_command_line_needs_classes(file: Path) -> None:
     saved = file.with_name("t.softcal")
     softcal("scan", file, *ARGUMENTS, "-o", saved)
     other = softcal("score", saved, "--ordered")
-    assert "which were made without it. Leave --ordered out" in " ".join(other.stderr.split())
+    assert "which were made without one. Leave --ordered out" in " ".join(other.stderr.split())
 
 
 @settings(deadline=None, max_examples=25)

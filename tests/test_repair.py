@@ -152,7 +152,7 @@ def test_improvement_within_the_noise_is_noted(seed: int, helps: bool, lowest: s
     found = sc.calibrators.repair_preview(y, p)
     assert (found.best, found.helps, found.lowest) == ("temperature", helps, lowest)
     simpler = [f"temperature is simpler than {lowest} and within"] * (lowest != "temperature")
-    kept = ["no calibration is simpler than temperature and within"] * helps
+    kept = ["Leaving predictions as they are is simpler than temperature and within"] * helps
     for note, start in zip(found.notes, simpler + kept, strict=True):
         assert note.startswith(start)
     assert ("keep the original predictions" in str(found)) is not helps

@@ -401,13 +401,13 @@ def draw_decision(
         label = _with_level(name, curve.level)
         looks = {"label": label, "zorder": 3, "curves": len(curves)}
         _draw_benefit(above, curve, **styles[name], **looks)
-        at, cost, all_treated = _in_order(curve, "threshold", "cost", "treat_all")
+        at, cost = _in_order(curve, "threshold", "cost")
         below.plot(at, cost, **styles[name])
-        if not (alike and k):
-            above.plot(
-                at, all_treated, linewidth=1.1 if alike else 0.7, label="_" if k else treat_all,
-                color="0.45" if alike else styles[name]["color"],
-            )  # fmt: skip
+    for k, (name, curve) in enumerate([*curves.items()][: 1 if alike else None]):
+        above.plot(
+            *_in_order(curve, "threshold", "treat_all"), linewidth=1.1 if alike else 0.7,
+            label="_" if k else treat_all, color="0.45" if alike else styles[name]["color"],
+        )  # fmt: skip
     above.axhline(0, color="0.2", linewidth=0.9, linestyle=":", label="treat none")
     for pair in differences:
         _draw_benefit(page.panels[1], pair, **styles[pair.names[1]])
