@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -88,6 +89,14 @@ def did_you_mean(name: str, known: Sequence[object]) -> str:
     same = {str(each).casefold(): str(each) for each in reversed(known)}
     close = get_close_matches(str(name).casefold(), same, 1, cutoff=0.7)
     return f" Did you mean {same[close[0]]!r}?" if close else ""
+
+
+def quoted(word: str) -> str:
+    """Quote a word for a shell; characters that do not print are escaped, as bash reads them."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = (c if c.isprintable() and c not in "'\\" else f"\\U{ord(c):08x}" for c in word)
+    return f"$'{''.join(escaped)}'"
 
 
 _ENDS = 12

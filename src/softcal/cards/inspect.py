@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softcal import __version__
-from softcal._display import counted, ends, option_of, printable
+from softcal._display import counted, ends, option_of, printable, quoted
 from softcal._io import place_of
 from softcal.cards.card import Card, Column, Grid, Said
 from softcal.scanning.inspection import classes_text
@@ -183,14 +182,6 @@ def toml_of(data: Sequence[str], found: Inspection, folder: Path) -> str:
             text = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
             lines.append(f"{'# ' if k else ''}{field.replace('_', '-')} = {text}")
     return "\n".join(lines) + "\n"
-
-
-def quoted(word: str) -> str:
-    """Quote a word for a shell; characters that do not print are escaped, as bash reads them."""
-    if word.isprintable():
-        return shlex.quote(word)
-    escaped = (c if c.isprintable() and c not in "'\\" else f"\\U{ord(c):08x}" for c in word)
-    return f"$'{''.join(escaped)}'"
 
 
 def _next(data: Sequence[str], found: Inspection, each: Suggestion) -> NextCommand:

@@ -42,7 +42,8 @@ def inspect(
 
 def suggested_lines(data: list[str], how: Described) -> list[str]:
     """Return the suggested commands, one per line, for the message on missing options."""
-    from softcal.cards.inspect import InspectionCard, quoted
+    from softcal._display import quoted
+    from softcal.cards.inspect import InspectionCard
 
     lines = [each.command for each in InspectionCard.of(data, _inspected(data, how)).suggestions]
     look = f"softcal inspect {' '.join(quoted(place_of(Path(path))) for path in data)}"

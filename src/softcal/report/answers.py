@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softcal.cards.inspect import quoted
+from softcal._display import quoted
 from softcal.exceptions import InputError
 from softcal.inference.summary import calibration_summary
 from softcal.planning.forecast import FEWEST_ITEMS

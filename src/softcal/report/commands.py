@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softcal.cards.inspect import quoted
+from softcal._display import quoted
 from softcal.table.tableset import TOP
 
 if TYPE_CHECKING:
