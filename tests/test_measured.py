@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import measured
 import pytest
+
+import measured
 from simulations.page import page
 
 ROOT = Path(__file__).parent.parent

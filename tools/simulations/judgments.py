@@ -38,10 +38,8 @@ def test_level() -> str:
             for curve in ("half", "overconfident", "wave")
         ])  # fmt: skip
         others = others[others.curve == "calibrated"]
-        running.append(
-            [shown, *(range_mean(by(others, [test])["at_5%"]) for test in CUMULATIVE)]
-            + [percent(others["at_0.0001"].max(), 2)]
-        )
+        ranges = [range_mean(by(others, [test])["at_5%"]) for test in CUMULATIVE]
+        running.append([shown, *ranges, percent(others["at_0.0001"].max(), 2)])
     # The last label is all of them.
     inside = ((rates >= SMALL) & (rates <= 0.06)).sum()
     both, low = others["at_5%"], ours[ours.curve == "calibrated"]["at_0.0001"]
