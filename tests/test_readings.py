@@ -1,4 +1,4 @@
-"""The page on reading the numbers describes every number that the program prints."""
+"""The pages that teach: every number is described, and those of the figures are right."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import softcal as sc
+from pictures import explained
 from softcal.cards.decide import _NAMES
 from softcal.cli.schema import schema_names, schema_of
 
@@ -51,7 +53,7 @@ def _titles(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Column":
             title = node.args[0]
-            if isinstance(title, ast.Constant):
+            if isinstance(title, ast.Constant) and isinstance(title.value, str):
                 text = re.sub(r"\{level:%\}\s", "", title.value).replace("-\n", "")
                 yield text.replace("\n", " ").strip()
 
@@ -82,3 +84,16 @@ def test_page_describes_the_numbers_of_results_in_python() -> None:
     } - {"edges", "logistic"}
     assert len(names) > 40
     assert {name for name in {*names, *_NAMES} if f"`{name}`" not in PAGE} == set()
+
+
+def test_page_states_the_numbers_of_its_figures() -> None:
+    page = " ".join((ROOT / "docs" / "calibration.md").read_text(encoding="utf-8").split())
+    rel = explained.overconfident()
+    low, high = ((rel.mean_prob[k], rel.mean_label[k]) for k in (1, 8))
+    assert f"here {low[0]:.0%} predicted and {low[1]:.0%} happened" in page
+    assert f"here {high[0]:.0%} and {high[1]:.0%}" in page
+    p = np.linspace(0.0005, 0.9995, 2000)
+    labels = {name: explained.mean_label(p, *of) for name, of in explained.SHAPES.items()}
+    assert f"bias {sc.bias(labels['too high'], p):+.2f}, slope 1" in page
+    for name, (_, slope) in explained.SHAPES.items():
+        assert sc.calibration_summary(labels[name], p).slope.value == pytest.approx(slope)
