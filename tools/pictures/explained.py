@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
 
 _ROWS, _VOTES = 500, 5
-_LEFT, _RIGHT = {"ha": "left", "va": "top"}, {"ha": "right", "va": "bottom"}
 _PERCENT = ([0, 0.5, 1], ["0%", "50%", "100%"])
 
 SHAPES = {
@@ -38,7 +37,7 @@ def mean_label(p: FloatArray, intercept: float, slope: float) -> FloatArray:
 
 def how_to_read() -> Figure:
     """Draw a reliability diagram with notes that say how to read it."""
-    rel = _overconfident()
+    rel = overconfident()
     figure = Figure(figsize=(5.4, 6.5), layout="constrained")
     ax = figure.add_subplot()
     shown = rel.plot(ax, consistency=True, histogram=False, legend=False, linewidth=2)
@@ -53,8 +52,9 @@ def how_to_read() -> Figure:
     p, y = rel.mean_prob, rel.mean_label
     _note(ax, f"\npredicted {p[1]:.0%}, happened {y[1]:.0%}", (0, 1.03), (p[1], y[1]), (0.1, 0))
     _note(ax, f"\npredicted {p[8]:.0%}, happened {y[8]:.0%}", (1.03, 0.2), (p[8], y[8]), (0.8, 1))
-    for word, (x, at), sides in (("low", (0, 1.03), _LEFT), ("high", (1.03, 0.2), _RIGHT)):
-        ax.text(x, at, f"predictions too {word}\n", sides, color=VERMILLION, weight="bold")
+    bold = {"color": VERMILLION, "weight": "bold"}
+    ax.text(0, 1.03, "predictions too low", bold, ha="left", va="top")
+    ax.text(1.03, 0.2, "predictions too high\n", bold, ha="right", va="bottom")
     end = (p[4], shown.label_high[4])
     _note(ax, "bar: 95% interval\nof the mean label", (0.15, 0.83), end, (0.7, 0))
     _note(ax, "band: where points of a\ncalibrated model lie", (1.03, -0.01), (0.2, 0.14), (0, 0.7))
@@ -63,7 +63,8 @@ def how_to_read() -> Figure:
     return figure
 
 
-def _overconfident() -> sc.Reliability:
+def overconfident() -> sc.Reliability:
+    """Return the table of a simulated model that is too extreme."""
     rng = np.random.default_rng(4)
     p = np.clip(rng.beta(0.7, 1.3, _ROWS), 0.001, 0.999)
     votes = rng.binomial(_VOTES, mean_label(p, 0.0, 0.5))
@@ -76,8 +77,8 @@ def _note(
 ) -> None:  # fmt: skip
     """Write a note with a line to what it is about, from a point of the box of the text."""
     line = {"arrowstyle": "-", "color": FAINT, "linewidth": 1.2, "shrinkB": 5, "relpos": start}
-    sides = _LEFT if place[0] < 0.5 else _RIGHT
-    ax.annotate(text, at, place, color=INK, arrowprops=line, **sides)
+    ha, va = ("left", "top") if place[0] < 0.5 else ("right", "bottom")
+    ax.annotate(text, at, place, color=INK, arrowprops=line, ha=ha, va=va)
 
 
 def shapes_of_error() -> Figure:
