@@ -6,7 +6,7 @@
 docs/measured.json has one entry per command: the files it writes, the commit, and a hash of each
 module with statistics that the script uses, however indirectly. What a script only prints is
 written into benchmarks/printed.
-Messages, docstrings, and annotations do not change a hash, because they change no number. Readers
+Sentences, docstrings, and annotations do not change a hash, because they change no number. Readers
 and tables of sums are left out: their sums are exact, and the tests compare them with an oracle.
 """
 
@@ -94,6 +94,10 @@ class _Arithmetic(ast.NodeTransformer):
         text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         return None if text else self.generic_visit(node)
 
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        prose = isinstance(node.value, str) and " " in node.value
+        return ast.copy_location(ast.Constant(""), node) if prose else node
+
     def visit_arg(self, node: ast.arg) -> ast.AST:
         node.annotation = None
         return node
@@ -104,7 +108,7 @@ class _Arithmetic(ast.NodeTransformer):
 
 
 def hash_of(source: str) -> str:
-    """Return a hash of the code of a module, without messages, docstrings, and annotations."""
+    """Return a hash of the code of a module, without sentences, docstrings, and annotations."""
     tree = _Arithmetic().visit(ast.parse(source))
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
 
