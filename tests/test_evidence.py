@@ -30,12 +30,14 @@ def part_of(question: Question) -> str:
 
 def lines_of(peer: Peer, questions: list[Question]) -> dict[str, list[str]]:
     names = names_of(peer)
+    measured = page.load()["libraries"]["softcal"]["version"]
+    version = measured if peer is SOFTCAL else installed_version(peer.name)
     lines = {}
     for question in questions:
         call = question.ours if peer is SOFTCAL else question.calls.get(peer.name)
         if call:
             found = answer_to(question, call, names)
-            label = f"{peer.name} {installed_version(peer.name)}"
+            label = f"{peer.name} {version}"
             lines[question.title] = row(label, call, question, right_answer(question), found)
     return lines
 
