@@ -31,7 +31,7 @@ from benchmarks.evidence import (
 from benchmarks.evidence.asking import right_answer
 from benchmarks.evidence.peers import PEERS, ROOT, SOFTCAL, Peer, install_alone
 from benchmarks.evidence.questions import QUESTIONS
-from benchmarks.evidence.timing import one_core
+from benchmarks.evidence.timing import one_core, our_megabytes
 from benchmarks.speed import certainty_costs
 
 LONGEST = 600  # seconds a library may take for all its questions
@@ -90,6 +90,7 @@ def measure_rest(console: Console) -> dict[str, Any]:
         "paper": paper,
         "interval_seconds": costs,
         "one_core": alone,
+        "our_megabytes": our_megabytes(),
     }
 
 

@@ -75,7 +75,7 @@ def text(results: dict[str, Any]) -> str:
         "",
         watch_section.section(results["false_alarms"]),
         "",
-        speed_section.section(found, results["one_core"], results["interval_seconds"]),
+        speed_section.section(results),
         "",
         decision_section.section(results["net_benefit"]),
         "",

@@ -51,10 +51,9 @@ def one_core_to_all(found: dict[str, Any], one_core: dict[str, Any], n: int) -> 
     return float(alone["ours"] / alone["yardstick"] / ours_to_yardstick(found, n))
 
 
-def section(
-    found: dict[str, Any], one_core: dict[str, Any], interval_seconds: dict[str, float]
-) -> str:
+def section(results: dict[str, Any]) -> str:
     """Return the times of all libraries, relative to softcal and to the yardstick."""
+    found, one_core = results["libraries"], results["one_core"]
     peers = timed_peers(found)
     sizes = [f"n = {n:,}" for n in SIZES]
     to_ours = [
@@ -69,7 +68,11 @@ def section(
         ),
     ]
     to_yardstick = [
-        ["softcal", *(f"{ours_to_yardstick(found, n):.2f}" for n in SIZES), ""],
+        [
+            "softcal",
+            *(f"{ours_to_yardstick(found, n):.2f}" for n in SIZES),
+            f"{results['our_megabytes']:.1f}",
+        ],
         *(
             [name, *(ratio(t[str(n)], "yardstick") for n in SIZES), megabytes(t)]
             for name, t in peers.items()
@@ -97,7 +100,8 @@ def section(
         "",
         folded("Milliseconds of an interval, 100,000 rows", table(
             ("what", "milliseconds"),
-            [[what, f"{seconds * 1e3:,.2f}"] for what, seconds in interval_seconds.items()],
+            [[what, f"{seconds * 1e3:,.2f}"]
+             for what, seconds in results["interval_seconds"].items()],
             numbers_from=1,
         )),
     ])  # fmt: skip

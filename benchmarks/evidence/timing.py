@@ -71,6 +71,13 @@ def timed(peer: Peer, names: dict[str, Any], n: int) -> Timed:
     return {"seconds": once, **found, "megabytes": megabytes, "cores": cores}
 
 
+def our_megabytes() -> float | None:
+    """Return how much the memory of the process grows when softcal scores the largest size."""
+    y, p = rows(SIZES[-1])
+    sc.smece(y[:1], p[:1])  # imports
+    return peak_megabytes(lambda: sc.smece(y, p, bins=BINS))
+
+
 def one_core() -> dict[str, dict[str, float]]:
     """Time softcal on one core, next to the yardstick, at sizes where it uses all; Linux only."""
     every = os.sched_getaffinity(0)
