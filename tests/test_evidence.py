@@ -5,6 +5,7 @@ Its right answers are doctests, so pytest computes them too.
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from pathlib import Path
@@ -149,6 +150,25 @@ def test_table_of_readme_has_the_measured_numbers() -> None:
     assert results["our_megabytes"] < 1
     slower = one_core_to_all(found, results["one_core"], SIZES[-1])
     assert f"| **softcal**, one core | | | | {slower:.1f} | 1 | |" in readme
+
+
+def test_page_on_other_libraries_states_the_simulated_coverage() -> None:
+    def column(file: str, name: str, *, but: str = "") -> list[float]:
+        with (DOCS / file).open(encoding="utf-8") as lines:
+            return [float(line[name]) for line in csv.DictReader(lines) if line["label"] != but]
+
+    ours = column("coverage.csv", "coverage")
+    boot = [
+        share
+        for name in ("percentile_coverage", "bca_coverage")
+        for share in column("coverage_bootstrap.csv", name, but="exact soft")
+    ]
+    words = words_of("docs/migrate.md")
+    assert (
+        f"contain the true error in {min(ours):.0%} to {max(ours):.0%} of the data sets in each "
+        f"of {len(ours)} [settings]"
+    ) in words
+    assert f"contained it in {min(boot):.0%} to {max(boot):.0%} of [simulated" in words
 
 
 def test_page_lists_every_library() -> None:
