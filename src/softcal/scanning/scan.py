@@ -67,8 +67,8 @@ def scan(
         item and model.
     by : str, Cut, Days, or sequence of these, optional
         Columns whose values define segments; rows without a value are a separate segment. There
-        may be 100,000 combinations of values. `Cut` cuts numbers into ranges, and `Days` groups
-        dates.
+        may be 100,000 combinations of values; memory grows with the filled bins of all of them.
+        `Cut` cuts numbers into ranges, and `Days` groups dates.
     sample_weight : str, optional
         The column of weights, as in `reliability`.
     groups : str, optional
