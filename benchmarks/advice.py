@@ -1,22 +1,22 @@
 """How often the rows that an undecided check asks for decide.
 
 Each case draws rows with a known SMECE. If the check is undecided and states a number, so many rows
-are added and the check is repeated. A line is one number of rows; a column is one true SMECE as a
-multiple of the limit. Cells hold the share of undecided checks with a number and, of those, the
-share that more rows decided. At 1, no number of rows decides.
+are added and the check is repeated. Writes docs/check_advice.csv: a line is one number of rows and
+one true SMECE as a multiple of the limit. At 1, no number of rows decides.
 
-    python benchmarks/advice.py --cases 300
+    python -m benchmarks.advice --cases 30
 """
 
 from __future__ import annotations
 
 import argparse
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 import softcal as sc
+from benchmarks.monitoring import write_csv
 
 TIMES = (0, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2)
 LIMITS = (0.02, 0.05, 0.1)
@@ -58,16 +58,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=100, help="per kind, limit, and shape")
     cases = parser.parse_args().cases
-    print("| rows |", " | ".join(f"{times:g}" for times in TIMES), "| all |")
-    print("|---:|" + "---|" * (len(TIMES) + 1))
-    for n in (3, 30, 300, 3000):
-        found = [advised(n, times, cases) for times in TIMES]
-        cells = []
-        for checks in [*found, list(chain(*found))]:
-            given = [decided for decided in checks if decided is not None]
-            share = f", {np.mean(given):.2f} of {len(given)}" if given else ""
-            cells.append(f"{len(given) / max(len(checks), 1):.3f}{share}")
-        print(f"| {n:,} |", " | ".join(cells), "|", flush=True)
+    lines = []
+    for n, times in product((3, 30, 300, 3000), TIMES):
+        found = advised(n, times, cases)
+        given = [decided for decided in found if decided is not None]
+        numbers = {"undecided": len(found), "with_number": len(given), "decided": sum(given)}
+        lines.append({"rows": n, "times_limit": times, **numbers})
+        print(lines[-1], flush=True)
+    write_csv("check_advice.csv", lines)
 
 
 if __name__ == "__main__":

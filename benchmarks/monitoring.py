@@ -5,10 +5,8 @@
 
 The parts are speed, margins, delays, late, alarms, and groups; without any, all of them.
 
-`late`, `alarms`, and `groups` write docs/watch_delays.csv, docs/watch_alarms.csv, and
-docs/watch_groups.csv. The other parts print
-tables; docs/watch.md quotes them with the numbers of runs. probcal, which watches 0/1 labels, is
-measured if it is installed.
+All except `speed` write a table of docs: check_margins.csv, watch_onsets.csv (delays),
+watch_delays.csv (late), watch_alarms.csv, and watch_groups.csv.
 """
 
 from __future__ import annotations
@@ -48,26 +46,16 @@ class Seen(NamedTuple):
     bonferroni: float  # the same at 5% / days
     fresh: float  # a test of the rows since the error began, once a day at 5%: the oracle
     since: float
-    probcal: float = np.nan  # probcal's monitor, for 0/1 labels
-
-
-def probcal_monitor() -> Any:
-    """Return a new monitor of probcal at its default settings; None if it is not installed."""
-    try:
-        from probcal.monitor import CalibrationMonitor
-    except ModuleNotFoundError:
-        return None
-    return CalibrationMonitor(alpha=0.05)
 
 
 def run(
     rng: np.random.Generator, labels: Labels, *, days: int, rows: int, start: int = 10**9,
-    slope: float = 1.0, shift: float = 0.0, other: Any = None,
+    slope: float = 1.0, shift: float = 0.0,
 ) -> Seen:  # fmt: skip
     """Watch one stream until the last day, or until every method has raised its alarm."""
     watch = sc.Watch(tolerance=0.0)
     whole, since = sc.Reliability.empty(), sc.Reliability.empty()
-    first = dict.fromkeys(("watch", "daily", "bonferroni", "fresh", "probcal"), np.inf)
+    first = dict.fromkeys(("watch", "daily", "bonferroni", "fresh"), np.inf)
     began = np.inf
     for day in range(1, days + 1):
         p = rng.beta(1.0, 1.5, rows).clip(1e-9, 1 - 1e-9)
@@ -83,8 +71,6 @@ def run(
         if day >= start:
             since = since + rel
             found["fresh"] = sc.calibration_test(since).pvalue < 0.05
-        if other is not None:
-            found["probcal"] = other.update(y, p).alarm
         if state.alarm and np.isinf(began):
             began = float(state.since or 0)
         first |= {name: min(first[name], day) for name, alarm in found.items() if alarm}
@@ -293,30 +279,21 @@ def cusum(
 
 
 def delays(runs: int) -> None:
-    print(f"\n60 days of 200 rows, {runs} runs: median days from the error to the alarm")
-    print(
-        f"{'labels':>10} {'error':>18} {'Watch':>7} {'Bonferroni':>11} {'probcal':>8} "
-        f"{'oracle':>7} {'since':>6}"
-    )
+    """Write the median days from an error to the alarm, in 60 days of 200 rows."""
     rng = np.random.default_rng(2713)
+    rows = []
     for name, labels in LABELS.items():
         for what, setting in ERRORS.items():
             start = int(setting["start"])
-            seen = [
-                run(
-                    rng, labels, days=60, rows=200,
-                    other=probcal_monitor() if name == "0/1" else None, **setting,
-                )
-                for _ in range(runs)
-            ]  # fmt: skip
-            late = [np.median([getattr(s, m) - start + 1 for s in seen])
-                    for m in ("watch", "bonferroni", "probcal", "fresh")]  # fmt: skip
-            since = np.median([s.since for s in seen])
-            print(
-                f"{name:>10} {what:>18} {late[0]:7.1f} {late[1]:11.1f} {late[2]:8.1f} "
-                f"{late[3]:7.1f} {since:6.1f}",
-                flush=True,
-            )
+            seen = [run(rng, labels, days=60, rows=200, **setting) for _ in range(runs)]
+            row = {"labels": name, "error": what, "runs": runs}
+            for method in ("watch", "bonferroni", "fresh"):
+                late = [getattr(each, method) - start + 1 for each in seen]
+                row[method] = round(float(np.median(late)), 1)
+            row["since"] = round(float(np.median([each.since for each in seen])), 1)
+            rows.append(row)
+            print(row, flush=True)
+    write_csv("watch_onsets.csv", rows)
 
 
 ERRORS: dict[str, Any] = {
@@ -327,23 +304,20 @@ ERRORS: dict[str, Any] = {
 
 
 def margins(runs: int) -> None:
+    """Write how often `check` passes and fails a model whose SMECE is exactly the limit."""
     rng = np.random.default_rng(22)
-    print(f"\nsoftcal check at the margin, SMECE exactly at the limit, {runs} runs")
-    print(f"{'labels':>10} {'rows':>7} {'limit':>7} {'pass':>7} {'fail':>7} {'undecided':>10}")
+    rows = []
     for name, labels in LABELS.items():
-        for rows in (500, 5000):
-            for limit in (0.03, 0.1):
-                found = []
-                for _ in range(runs):
-                    p = rng.uniform(0.1, 0.9, rows)
-                    rel = sc.reliability(labels(rng, p - limit), p)
-                    found.append(sc.check(rel, max_smece=limit).outcome)
-                share = [found.count(word) / runs for word in ("pass", "fail", "undecided")]
-                print(
-                    f"{name:>10} {rows:>7,} {limit:7.2f} {share[0]:7.3f} {share[1]:7.3f} "
-                    f"{share[2]:10.3f}",
-                    flush=True,
-                )
+        for n, limit in product((500, 5000), (0.03, 0.1)):
+            found = []
+            for _ in range(runs):
+                p = rng.uniform(0.1, 0.9, n)
+                rel = sc.reliability(labels(rng, p - limit), p)
+                found.append(sc.check(rel, max_smece=limit).outcome)
+            share = {word: round(found.count(word) / runs, 4) for word in ("pass", "fail")}
+            rows.append({"labels": name, "rows": n, "limit": limit, "runs": runs, **share})
+            print(rows[-1], flush=True)
+    write_csv("check_margins.csv", rows)
 
 
 def grouped(runs: int) -> None:
