@@ -56,5 +56,5 @@ def section(found: dict[str, Any]) -> str:
         "correction of the p-values of all segments:\n",
         table(("labels", "runs", "p-value of the worst", "with Bonferroni"), false, numbers_from=1),
         "",
-        "[Segments](segments.md#simulations) has the rate of false findings of the audit.",
+        "[Simulations](simulations.md#segments) has the rate of false findings of the audit.",
     ])  # fmt: skip

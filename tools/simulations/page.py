@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simulations import intervals, judgments
+from simulations import actions, intervals, judgments
 
-HEAD = """# Simulations: intervals and tests
+HEAD = """# Simulations
 
 This page shows how often intervals contain the true error, and how often tests reject, on data whose true error is known. These
 are simulation results, not theorems for finite samples. `python -m simulations` (in `tools`) writes the page from the tables, and
@@ -13,7 +13,8 @@ are simulation results, not theorems for finite samples. `python -m simulations`
 SECTIONS = (
     intervals.coverage, intervals.bootstrap, judgments.test_level, intervals.grouped,
     intervals.new_groups, judgments.raters, judgments.brier, intervals.mixed,
-    judgments.comparison, judgments.gaps, judgments.plans, judgments.weaknesses,
+    judgments.comparison, judgments.gaps, judgments.plans, actions.segments, actions.alarms,
+    actions.checks, actions.decisions, actions.accepted, judgments.weaknesses,
 )  # fmt: skip
 
 
