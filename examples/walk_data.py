@@ -90,7 +90,7 @@ def days() -> None:
         score[(device == "android") & (day >= date(2026, 3, 18))] -= 0.7
         share = rng.binomial(3, expit(opinion)) / 3
         columns: dict[str, Any] = {
-            "spam": share, "moderators": np.full(n, 3), "p": expit(score), "device": device,
+            "spam": share, "reviewers": np.full(n, 3), "p": expit(score), "device": device,
         }  # fmt: skip
         pq.write_table(pa.table(columns), f"rows/{day}.parquet")
 

@@ -28,8 +28,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LEFT_OUT = "…"
 # Every command of these pages runs, also those whose output is not shown.
 COMPLETE = {"README", "quickstart", *(page.stem for page in PAGES if "walk_" in page.name)}
-# Commands that a test of another file runs, on data that are not in the folder of the page.
-ELSEWHERE: dict[str, str] = {}
 ITEMS = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 APP: Any = typer.main.get_command(cli.app_of())
 
@@ -81,8 +79,9 @@ def words_of(command: str) -> list[str]:
 def test_shown_commands_and_their_options_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     wrong = []
-    for step in steps_of(text):
-        for part in re.findall(r"(?:^|do |\| )(softcal [a-z].*)", step.command):
+    workflow = [Step(line, 0, None) for line in re.findall(r"^- run: (softcal .*)", text, re.M)]
+    for step in steps_of(text) + workflow:
+        for part in re.findall(r"(?:^|do |; |\| )(softcal [a-z].*)", step.command):
             words = ["stdin.csv" if word == "-" else word for word in words_of(part)]
             try:
                 APP.commands[words[0]].make_context(words[0], words[1:])
@@ -116,8 +115,6 @@ def test_commands_print_what_the_page_shows(
     steps = steps_of(page.read_text(encoding="utf-8"))
     last = max((k for k, step in enumerate(steps) if step.shown), default=-1)
     for step in steps if page.stem in COMPLETE else steps[: last + 1]:
-        if step.command in ELSEWHERE:
-            continue
         code, printed = run(step.command)
         if step.shown is None:
             assert code != 2 or page.stem not in COMPLETE, printed
