@@ -79,7 +79,9 @@ def words_of(command: str) -> list[str]:
 def test_shown_commands_and_their_options_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     wrong = []
-    workflow = [Step(line, 0, None) for line in re.findall(r"^- run: (softcal .*)", text, re.M)]
+    workflow = [
+        Step(line, 0, None) for line in re.findall(r"^- run: (softcal .*)", text, re.MULTILINE)
+    ]
     for step in steps_of(text) + workflow:
         for part in re.findall(r"(?:^|do |; |\| )(softcal [a-z].*)", step.command):
             words = ["stdin.csv" if word == "-" else word for word in words_of(part)]
