@@ -62,7 +62,7 @@ def main(folder: Path) -> None:
         ]
         show(metric.replace("_", " "), [f"{each.value:.3f}" for each in found])
         show("  95% interval", [f"{each.low:.3f} to {each.high:.3f}" for each in found])
-        show("  floor by vote noise", [f"{each.floor:.3f}" for each in found])
+        show("  floor from vote noise", [f"{each.floor:.3f}" for each in found])
     tables = [sc.cumulative_reliability(votes, p, groups=patient) for p in models.values()]
     for name in tables[0]:
         show(f"mean gap of P(rating {name})", [f"{each[name].bias:+.3f}" for each in tables])

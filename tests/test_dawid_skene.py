@@ -332,7 +332,7 @@ def test_invalid_arguments_are_refused(votes: sc.Votes) -> None:
         sc.InputTypeError, match=r"votes must be Votes, from Votes.from_long: got list"
     ):
         sc.dawid_skene([[1, 2]])  # type: ignore[arg-type]
-    with pytest.raises(sc.InputError, match="dawid_skene needs votes with workers"):
+    with pytest.raises(sc.InputError, match="dawid_skene needs votes with raters"):
         sc.dawid_skene(sc.Votes([[1, 2]]))
     spans, nan = {"tolerance": np.timedelta64(1, "s")}, {"max_iterations": float("nan")}
     for wrong in ({"max_iterations": 0}, nan, {"tolerance": -1.0}, {"tolerance": math.nan}, spans):

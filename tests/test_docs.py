@@ -18,7 +18,16 @@ PICTURE_FILES = [f"{picture.__name__}.svg" for picture in PICTURES]
 WITHOUT_PICTURES = {
     *("pipelines", "evaluation_logs"),
     *("architecture", "choose", "evidence", "faq", "guarantees", "install", "methods"),
-    *("interval_method", "migrate", "recalibration_method", "scale", "speed"),
+    *(
+        "readings",
+        "glossary",
+        "votes_method",
+        "interval_method",
+        "migrate",
+        "recalibration_method",
+        "scale",
+        "speed",
+    ),
     *("without_bins_method", "walk_hospitals", "walk_votes", "walk_pipeline", "walk_llm"),
     *(page.stem for page in PAGES if page.stem.startswith("api")),
 }

@@ -270,7 +270,7 @@ def test_score_intervals_equal_the_interval_of_a_mean(
     assert found.value == pytest.approx(score(votes, p), rel=1e-12)
     assert (found.low, found.high) == pytest.approx((each.mean() - half, each.mean() + half))
     assert found.floor == sc.vote_noise_floor(votes, p, metric=metric)
-    assert "floor by vote noise" in " ".join(str(found).split())
+    assert "floor from vote noise" in " ".join(str(found).split())
     assert sc.score_interval(votes.shares, p, metric=metric).floor is None
     # Repeating a row within its group keeps the interval.
     twice = np.repeat(np.arange(300), 2)

@@ -354,9 +354,9 @@ def test_limits_of_stacked_tables_equal_limits_of_each_table() -> None:
 
 
 def test_labels_without_workers_are_refused() -> None:
-    with pytest.raises(sc.InputError, match="needs votes with workers: got ndarray"):
+    with pytest.raises(sc.InputError, match="needs votes with raters: got ndarray"):
         sc.reliability(np.array([0.5]), [0.5], raters=True)
-    with pytest.raises(sc.InputError, match="got votes without workers"):
+    with pytest.raises(sc.InputError, match="got votes without raters"):
         sc.reliability(sc.Votes([[1, 2]]), [0.5], raters=True)
 
 
@@ -577,7 +577,7 @@ def test_kinds_with_the_same_votes_do_not_differ() -> None:
 @pytest.mark.parametrize(
     ("by", "kinds", "message"),
     [
-        (["a", "b", "c"] * 14, None, "there are 40 workers, by has 42"),
+        (["a", "b", "c"] * 14, None, "there are 40 raters, by has 42"),
         ({who: kind for who, kind in KINDS.items() if who}, None, "1 of 40 have none"),
         (KINDS, None, "there are 3"),
         (KINDS, ("x", "w"), "no rater has the kind 'w'"),
@@ -595,7 +595,7 @@ def test_invalid_kinds_are_refused(by: Any, kinds: Any, message: str) -> None:
     ("population", "message"),
     [
         ({"x": 0.5, "y": 0.5}, "1 have none, the first is 'z'"),
-        ({"x": 0.25, "y": 0.25, "z": 0.25, "w": 0.25}, "a kind without workers, 'w'"),
+        ({"x": 0.25, "y": 0.25, "z": 0.25, "w": 0.25}, "a kind without raters, 'w'"),
         ({"x": 0.5, "y": 0.5, "z": 0.5}, "sum to 1"),
         ({"x": 1.0, "y": 0.0, "z": 0.0}, "above 0"),
     ],
@@ -606,9 +606,9 @@ def test_invalid_populations_are_refused(population: Any, message: str) -> None:
 
 
 def test_votes_without_workers_have_no_kinds() -> None:
-    with pytest.raises(sc.InputError, match="votes with workers"):
+    with pytest.raises(sc.InputError, match="votes with raters"):
         sc.Votes([[1, 2]]).by_kind(["a"])
-    with pytest.raises(sc.InputError, match="needs votes with workers"):
+    with pytest.raises(sc.InputError, match="needs votes with raters"):
         sc.Votes([[1, 2]]).ballot_weight  # noqa: B018
     assert sc.Votes([[1, 2]]).workers == ()
 

@@ -293,7 +293,7 @@ def test_kinds_without_votes_on_the_items_left_are_absent(
     some = COUNTED.for_items([with_one_vote])
     (present,) = VOTES["who"][VOTES["q.id"] == with_one_vote].map(KIND)
     assert list(some.by_kind(KIND)) == [present]
-    with pytest.raises(sc.InputError, match="population has a kind without workers"):
+    with pytest.raises(sc.InputError, match="population has a kind without raters"):
         some.weighted(by=KIND, population=dict.fromkeys("abc", 1 / 3))
 
 

@@ -96,7 +96,7 @@ def test_without_workers_the_same_vote_may_repeat() -> None:
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({**LONG, "who": [3, 1, 1, 1, 1, 3]}, "1 pairs have more, the first is worker 1 on item 'a'. Drop the repeats"),
+        ({**LONG, "who": [3, 1, 1, 1, 1, 3]}, "1 have more, the first is rater 1 on item 'a'. Drop the repeats"),
         ({**LONG, "who": [3, 1]}, "text and who must have the same length: text has 6 rows, who has 2"),
         ({**LONG, "says": ["no"] * 6}, "says must have two or more classes: every vote is for 'no'"),
         ({**LONG, "says": ["no"] * 5 + [None]}, "says must have no missing values: 1 of 6"),

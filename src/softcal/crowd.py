@@ -1,4 +1,4 @@
-"""Dawid and Skene's model of votes of workers who differ in skill."""
+"""Dawid and Skene's model of votes of raters who differ in skill."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class DawidSkene(_display.Printed):
     posterior : ndarray of shape (items, classes)
         Probability of each class for each item, given all votes. Items in the order of the votes.
     confusion : ndarray of shape (workers, classes, classes)
-        `confusion[w, t, l]` is the probability that worker w votes l when class t is true. Every
-        row sums to 1. For a worker without items that may be of class t, the probability of voting
+        `confusion[w, t, l]` is the probability that rater w votes l when class t is true. Every
+        row sums to 1. For a rater without items that may be of class t, the probability of voting
         t is 1.
     prior : ndarray of shape (classes,)
         Probability of each class before any vote: the mean of `rates` over all items.
@@ -82,8 +82,8 @@ class DawidSkene(_display.Printed):
         )
 
     def _shown(self) -> _display.Shown:
-        items, workers = self.posterior.shape[0], len(self.workers)
-        correct = self.confusion.diagonal(axis1=1, axis2=2)  # of each worker, for each class
+        items, raters = self.posterior.shape[0], len(self.workers)
+        correct = self.confusion.diagonal(axis1=1, axis2=2)  # of each rater, for each class
         rows = [
             [_display.printable(str(name)), f"{prior:.4f}", *(f"{x:.4f}" for x in limits)]
             for name, prior, *limits in zip(
@@ -92,7 +92,7 @@ class DawidSkene(_display.Printed):
             )
         ]  # fmt: skip
         title = (
-            f"{items} items, {workers} workers, log-likelihood {self.log_likelihood:.4f} per vote, "
+            f"{items} items, {raters} raters, log-likelihood {self.log_likelihood:.4f} per vote, "
             f"{self.iterations} iteration{'s' * (self.iterations != 1)}"
         )
         return title, ["class", "prior", "correct: lowest", "median", "highest"], rows
@@ -106,21 +106,21 @@ def dawid_skene(
     max_iterations: int = 10_000,
     smoothing: float = 0.0,
 ) -> DawidSkene:
-    r"""Estimate labels from votes whose workers differ in skill (Dawid and Skene 1979).
+    r"""Estimate labels from votes whose raters differ in skill (Dawid and Skene 1979).
 
-    Each item has one true class t, drawn with probability \(\pi_t\). Worker w then votes l with
+    Each item has one true class t, drawn with probability \(\pi_t\). Rater w then votes l with
     probability \(\theta^w_{tl}\). Expectation maximization starts from the shares of votes. It
     finds parameters of locally maximal likelihood, and with them the posterior of each item
 
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
     After 100 steps, EM is accelerated by extrapolation (SQUAREM, Varadhan and Roland 2008). By
-    default nothing is smoothed, so the likelihood never decreases. If all items of worker w have
+    default nothing is smoothed, so the likelihood never decreases. If all items of rater w have
     posterior 0 for class t, the votes do not determine \(\theta^w_t\). It is then set to
-    \(\theta^w_{tt} = 1\), so that uncontradicted votes keep their class. Votes of a worker who
+    \(\theta^w_{tt} = 1\), so that uncontradicted votes keep their class. Votes of a rater who
     always votes for the same class have no information: items with only such votes get the prior.
 
-    The model assumes that there **is** one true class, and that workers err independently. If
+    The model assumes that there **is** one true class, and that raters err independently. If
     people disagree for good reasons, the posterior hides the disagreement: it is nearly always
     close to 0 or 1. Do not use it to measure calibration to human opinion.
 
@@ -131,18 +131,18 @@ def dawid_skene(
     Parameters
     ----------
     votes : Votes
-        From `Votes.from_long`, with the worker of each vote.
+        From `Votes.from_long`, with the rater of each vote.
     strata : array-like of shape (items,), optional
         A name or number for each item, in the order of `votes.items`. Each stratum has its own
-        \(\pi\); workers are shared. By default there is one stratum.
+        \(\pi\); raters are shared. By default there is one stratum.
     tolerance : float, default=1e-8
         The estimates have converged if an iteration changes no posterior by more. Steps can shrink
         slowly, so a posterior can be up to about 1,000 times `tolerance` away from its limit.
     max_iterations : int, default=10000
         Maximum number of iterations. Without convergence, a warning is issued.
     smoothing : float, default=0
-        Lowest expected count of each class a worker has voted for, whatever the true class, and
-        lowest prior. crowd-kit uses 1e-10, and results then agree with crowd-kit. A worker without
+        Lowest expected count of each class a rater has voted for, whatever the true class, and
+        lowest prior. crowd-kit uses 1e-10, and results then agree with crowd-kit. A rater without
         items of class t then has equal rates for their votes.
 
     Returns
@@ -158,7 +158,7 @@ def dawid_skene(
 
     Examples
     --------
-    Workers 1 and 2 agree; worker 3 votes the opposite every time.
+    Raters 1 and 2 agree; rater 3 votes the opposite every time.
 
     >>> says = {1: [0, 0, 1, 1, 0, 1], 2: [0, 0, 1, 1, 0, 1], 3: [1, 1, 0, 0, 1, 0]}
     >>> votes = Votes.from_long(
@@ -234,7 +234,7 @@ def _strata(strata: npt.ArrayLike | None, n_items: int) -> tuple[list[Any], Inde
 class _Model:
     """Both steps of EM, for parameters in one table with a column per class.
 
-    Its rows are the strata, then each vote that a worker can cast. An entry is the probability of
+    Its rows are the strata, then each vote that a rater can cast. An entry is the probability of
     the class in the stratum, or of the vote given the class. `cast` has a row per item, with ones
     for its stratum and its votes, so a single product of matrices adds up what a step needs.
     """
@@ -251,7 +251,7 @@ class _Model:
         self.n_votes = ballots.item.size
 
     def split(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the rates of the strata, and the confusion of the workers."""
+        """Return the rates of the strata, and the confusion of the raters."""
         by_worker = table[self.n_strata :].reshape(-1, self.n_classes, self.n_classes)
         return table[: self.n_strata], by_worker.swapaxes(1, 2)
 
@@ -268,7 +268,7 @@ class _Model:
     def normalized(self, table: FloatArray) -> FloatArray:
         """Return probabilities in the proportions of a table.
 
-        If no item of a worker can be of a class, all rates for that class are equally likely. The
+        If no item of a rater can be of a class, all rates for that class are equally likely. The
         vote for that class then has rate 1. With rates above 0 for other votes, EM would change the
         class of uncontradicted votes.
         """

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Ballots(NamedTuple):
-    """Single votes as integers, and the names of items, workers, and classes.
+    """Single votes as integers, and the names of items, raters, and classes.
 
-    Integers take 4 bytes, so ten million votes take 120 MB. `workers` is empty if the workers are
+    Integers take 4 bytes, so ten million votes take 120 MB. `workers` is empty if the raters are
     unknown.
     """
 
@@ -31,7 +31,7 @@ class Ballots(NamedTuple):
     items: tuple[Any, ...]
     classes: tuple[Any, ...]
     workers: tuple[Any, ...]
-    repeated: bool = False  # whether a worker may have several votes on an item
+    repeated: bool = False  # whether a rater may have several votes on an item
 
     def counts(self, weight: FloatArray | None = None) -> npt.NDArray[Any]:
         """Return the number, or the sum of weights, of the votes on each item for each class."""
@@ -57,11 +57,11 @@ class RowVotes(NamedTuple):
 
 
 def ballots_of(votes: object, what: str) -> Ballots:
-    """Return the single votes of workers; raise if labels do not store them."""
+    """Return the single votes of raters; raise if labels do not store them."""
     if not isinstance(votes, Votes) or votes.ballots is None:
-        given = "votes without workers" if isinstance(votes, Votes) else type(votes).__name__
+        given = "votes without raters" if isinstance(votes, Votes) else type(votes).__name__
         message = (
-            f"{what} needs votes with workers: got {given}. Use Votes.from_long(frame, item=..., "
+            f"{what} needs votes with raters: got {given}. Use Votes.from_long(frame, item=..., "
             "label=..., worker=...)."
         )
         raise InputError(message)
@@ -78,7 +78,7 @@ def row_votes(votes: Any) -> RowVotes:
     part = weight / np.bincount(ballots.item, weight, votes.n_items)[ballots.item]
     names = tuple(map(str, ballots.workers))
     if len(set(names)) < len(names):
-        message = "workers must have names that differ as text: 1 and '1' do not."
+        message = "raters must have names that differ as text: 1 and '1' do not."
         raise InputError(message)
     row: npt.NDArray[np.integer] = ballots.item
     rater: npt.NDArray[np.integer] = ballots.worker
@@ -155,8 +155,8 @@ def _refuse_second_votes(
     if again.any():
         row = int(first[again].min())
         message = (
-            f"a worker must have one vote on an item: {again.sum()} pairs have more, the first is "
-            f"worker {workers[worker[row]]!r:.60} on item {items[item[row]]!r:.60}. Drop the "
+            f"a rater must have one vote on an item: {again.sum()} have more, the first is "
+            f"rater {workers[worker[row]]!r:.60} on item {items[item[row]]!r:.60}. Drop the "
             "repeats, or pass allow_repeated=True to count each as a vote."
         )
         raise InputError(message)
@@ -209,7 +209,7 @@ class Votes:
     items: tuple[Any, ...] | None
     ballots: Ballots | None
     ordered: bool
-    weights: FloatArray | None  # of each worker; None if all are equal
+    weights: FloatArray | None  # of each rater; None if all are equal
     index: Any  # of the pandas frame of the counts, to detect misaligned rows
 
     def __init__(
@@ -259,13 +259,13 @@ class Votes:
         frame : pandas, Polars, or Arrow table, or dict of columns
             The votes, one per row.
         item, label, worker : str
-            Names of the columns of the items, the classes voted for, and the workers (raters).
+            Names of the columns of the items, the classes voted for, and the raters.
         classes : sequence, optional
             All classes in order, including those without votes.
         positive : value, optional
             The class that counts as 1, against all others together, as `binary` does.
         allow_repeated : bool, default=False
-            Whether a worker may have several votes on an item. Each then counts as an independent
+            Whether a rater may have several votes on an item. Each then counts as an independent
             vote in shares, intervals, and `dawid_skene`. By default a repeated vote is refused,
             because most are duplicated rows. Without `worker`, repeats cannot be detected.
         ordered : bool, default=False
@@ -459,26 +459,26 @@ class Votes:
         ballots = None if self.ballots is None else _on_items(self.ballots, rows, own)
         return self._with(counts=self.counts[rows], items=own, ballots=ballots, index=None)
 
-    # Workers
+    # Raters
 
     @property
     def workers(self) -> tuple[Any, ...]:
-        """The sorted names of the workers; empty if the workers are unknown."""
+        """The sorted names of the raters; empty if the raters are unknown."""
         return () if self.ballots is None else self.ballots.workers
 
     def weighted(self, *, by: Any, population: Mapping[Any, float]) -> Votes:
-        r"""Return the votes, weighted so that kinds of workers have the shares of a population.
+        r"""Return the votes, weighted so that kinds of raters have the shares of a population.
 
         A vote of kind k has the weight \(P_k / f_k\). Here P is the share of the kind in the
         population, and f is its share of the votes. The label of an item is the
         weighted share, with an effective number of \((\sum \omega)^2 / \sum \omega^2\) votes. If a
-        kind is rare among the workers, its few votes have large weights. Intervals with
+        kind is rare among the raters, its few votes have large weights. Intervals with
         `raters=True` include the resulting uncertainty.
 
         Parameters
         ----------
-        by : mapping from worker to kind, or sequence
-            The kind of each worker. A sequence is in the order of `workers`.
+        by : mapping from rater to kind, or sequence
+            The kind of each rater. A sequence is in the order of `workers`.
         population : mapping from kind to float
             The share of each kind in the population, above 0, with sum 1.
 
@@ -499,11 +499,11 @@ class Votes:
         return self._with(weights=weight[kind], ordered=False)
 
     def by_kind(self, by: Any) -> dict[Any, Votes]:
-        """Return the votes of each kind of worker, on the items with votes of that kind.
+        """Return the votes of each kind of rater, on the items with votes of that kind.
 
         Parameters
         ----------
-        by : mapping from worker to kind, or sequence
+        by : mapping from rater to kind, or sequence
             As in `weighted`.
 
         Returns
@@ -530,14 +530,14 @@ class Votes:
         return {name: self._some(ballots, of_vote == k) for k, name in enumerate(names)}
 
     def _kinds(self, by: Any) -> tuple[Ballots, list[Any], npt.NDArray[np.intp]]:
-        """Return the single votes, the kinds that have any, and the kind of each worker."""
-        ballots = ballots_of(self, "a kind of worker")
+        """Return the single votes, the kinds that have any, and the kind of each rater."""
+        ballots = ballots_of(self, "a kind of rater")
         workers = ballots.workers
         if hasattr(by, "keys"):
             without = [name for name in workers if name not in by]
             if without:
                 message = (
-                    f"by must have the kind of every worker: {len(without)} of {len(workers)} have "
+                    f"by must have the kind of every rater: {len(without)} of {len(workers)} have "
                     f"none, the first is {without[0]!r:.60}. Pass another kind for these, such as "
                     '"unknown".'
                 )
@@ -546,8 +546,8 @@ class Votes:
         names, kind = arrays.numbered(by, "by")
         if kind.size != len(workers):
             message = (
-                f"by must have one kind per worker, in the order of votes.workers: there are "
-                f"{len(workers)} workers, by has {kind.size}."
+                f"by must have one kind per rater, in the order of votes.workers: there are "
+                f"{len(workers)} raters, by has {kind.size}."
             )
             raise InputError(message)
         # All votes of a kind may be on items that were left out.
@@ -655,21 +655,21 @@ def _place(name: Any, classes: tuple[Any, ...]) -> int | None:
 def _refuse_other_population(kinds: list[Any], population: Mapping[Any, float]) -> None:
     if not isinstance(population, Mapping):
         message = (
-            "population must map each kind of worker to its share, as in "
+            "population must map each kind of rater to its share, as in "
             f'{{"old": 0.5, "young": 0.5}}: got {population!r:.60}.'
         )
         raise InputTypeError(message)
     missing = [kind for kind in kinds if kind not in population]
     if missing:
         message = (
-            f"population must have the share of every kind of worker: {len(missing)} have none, "
+            f"population must have the share of every kind of rater: {len(missing)} have none, "
             f"the first is {missing[0]!r:.60}."
         )
         raise InputError(message)
     absent = [kind for kind in population if kind not in kinds]
     if absent:
         message = (
-            f"population has a kind without workers, {absent[0]!r:.60}: no votes represent it. "
+            f"population has a kind without raters, {absent[0]!r:.60}: no votes represent it. "
             "Join kinds, or leave it out and rescale the others."
         )
         raise InputError(message)

@@ -14,6 +14,7 @@ from pictures import (
     classes,
     decisions,
     diagram,
+    explained,
     monitoring,
     paper,
     recalibration,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PICTURES: tuple[Callable[[], Figure], ...] = (
+    explained.how_to_read,
+    explained.shapes_of_error,
     diagram.two_labels,
     diagram.diagram,
     diagram.diagram_band,

@@ -53,7 +53,7 @@ class Off(NamedTuple):
 def segment_scores(
     tables: TableSet, columns: Sequence[str], level: float
 ) -> dict[str, dict[str, list[PartScore]]]:
-    """Return the segments of each column and model, worst first; all intervals hold together."""
+    """Return the segments of each column and model, worst first, with simultaneous intervals."""
     found = {
         column: {
             MISSING if value is None else value: segment
@@ -79,7 +79,7 @@ def segment_scores(
 def class_scores(
     tables: TableSet, names: Sequence[str], level: float
 ) -> dict[str, list[PartScore]]:
-    """Return the classes or thresholds of each model, worst first; all intervals hold together."""
+    """Return the classes or thresholds of each model, worst first, with simultaneous intervals."""
     together = 1 - (1 - level) / max(len(names) * len(tables), 1)
     return {
         model: _worst_first(_part(name, tables[model, name], together) for name in names)

@@ -84,7 +84,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRoute:
-    """The rule of a model, those of its segments, which hold jointly, and the curve."""
+    """The rule of a model, those of its segments, which hold simultaneously, and the curve."""
 
     pred: str
     overall: RouteRow

@@ -143,7 +143,7 @@ def check_table(
     refuse_no_rows(rel)
     refuse_bad_level(level)
     _refuse_bad_limits(max_smece, max_gap, min_rows)
-    if max_smece is not None and max_gap is not None:  # both hold together (Bonferroni)
+    if max_smece is not None and max_gap is not None:  # both hold simultaneously (Bonferroni)
         level = (1 + level) / 2
     judged = []
     if max_smece is not None:

@@ -765,8 +765,8 @@ def compare_many(
     Holm's correction multiplies the k-th smallest of m p-values by \(m + 1 - k\), and keeps them
     non-decreasing. No two equally calibrated models are told apart, with probability `level`. The
     interval of a pair has the alpha that is smaller by the same factor. It therefore excludes 0
-    exactly if the pair is told apart. For values other than 0, the level of all intervals together
-    may be lower.
+    exactly if the pair is told apart. For values other than 0, the simultaneous level of all
+    intervals may be lower.
 
     Parameters
     ----------

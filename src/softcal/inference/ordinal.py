@@ -84,7 +84,7 @@ class ScoreInterval(_display.Printed):
             f"{self.low:.4f} to {self.high:.4f}"
         )
         if self.floor is not None:
-            line += f", floor by vote noise {self.floor:.4f}"
+            line += f", floor from vote noise {self.floor:.4f}"
         return "\n".join(filter(None, (line, self.note))), [], []
 
 
@@ -182,7 +182,7 @@ def score_interval(
     >>> votes = Votes([[3, 1, 0], [0, 1, 1], [2, 2, 0]] * 20, ordered=True)
     >>> p = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.5, 0.5, 0.0]] * 20
     >>> print(score_interval(votes, p, metric="wasserstein"))
-    wasserstein 0.3333, 95% interval 0.2719 to 0.3947, floor by vote noise 0.3652
+    wasserstein 0.3333, 95% interval 0.2719 to 0.3947, floor from vote noise 0.3652
     """
     if not isinstance(metric, str) or metric not in _TERMS:
         message = f"metric must be one of {', '.join(get_args(ItemMetric))}: got {metric!r:.60}."

@@ -41,8 +41,8 @@ def reliability_by_rater(
         Votes for two classes, from `Votes.from_long` with `worker`.
     y_prob : array-like of shape (n,)
         Predicted probabilities of the second class, one per item.
-    by : mapping from worker to kind, or sequence
-        The kind of each worker. A sequence is in the order of `votes.workers`.
+    by : mapping from rater to kind, or sequence
+        The kind of each rater. A sequence is in the order of `votes.workers`.
     bins : int, Bins, or edges, default=10
         As in `reliability`.
 

@@ -179,8 +179,8 @@ class Audit(_display.Printed):
         if not self.found:
             gaps = "the gap of the" if len(self.segments) == 1 else "the gaps of all"
             return (
-                f"Nothing found: chance explains {gaps} {tested} (p-values over all segments "
-                f"together, level {level})."
+                f"Nothing found: chance explains {gaps} {tested} (simultaneous p-values, "
+                f"level {level})."
             )
         are = "is" if len(self.found) == 1 else "are"
         text = f"{len(self.found):,} of {tested} {are} off by more than chance explains."

@@ -600,9 +600,9 @@ class Watch:
     level : float, default=0.95
         One minus the probability of ever raising a false alarm.
     by : str or sequence of str, optional
-        Columns of a `TableSet` whose segments are watched too. The error rate holds over all
-        models and segments together. All rows of the models have half of it, the segments of the
-        first update a quarter, and segments that appear later the rest.
+        Columns of a `TableSet` whose segments are watched too. The error rate holds for all
+        models and segments simultaneously. All rows of the models have half of it, the segments of
+        the first update a quarter, and segments that appear later the rest.
     max_weight : float, optional
         An upper bound of a row's weight, needed if the tables have weights. With groups, an upper
         bound of the weight of a group in one update; without weights, of its number of rows.

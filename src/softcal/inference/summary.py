@@ -164,7 +164,7 @@ def calibration_summary(
     are interpolated as in R. The curve is linear in the labels, so its errors Z are drawn from
     their normal distribution. The ICI is at least its value minus the
     95% quantile of the mean of |Z|. The other limits come from a band around the curve. For Emax
-    the band holds at all predictions together, for E90 at 90% of them, and for E50 at each one.
+    the band holds at all predictions simultaneously, for E90 at 90% of them, for E50 at each one.
 
     The Brier score and its uncertainty have score intervals: the variance of the losses is
     proportional to \(\theta(1 - \theta)\) at the limit \(\theta\). For outcomes this is close to

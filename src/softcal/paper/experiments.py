@@ -353,7 +353,7 @@ def _worth(
 
 @dataclass(frozen=True)
 class VoteScores:
-    """Experiment 6: the perfect model, scored against the votes of K annotators.
+    """Experiment 6: the perfect model, scored against the votes of K raters.
 
     Means over replications for each number of votes: `ece_majority` against the majority vote, and
     `smece_share` against the vote share.
@@ -373,9 +373,9 @@ def experiment_6(
     replications: int = 200,
     bins: int = 10,
 ) -> VoteScores:
-    """Score a model that predicts the true rate against the votes of K annotators.
+    """Score a model that predicts the true rate against the votes of K raters.
 
-    The rates are drawn from Beta(2, 2), so annotators disagree on most items. As K grows, the
+    The rates are drawn from Beta(2, 2), so raters disagree on most items. As K grows, the
     majority vote approaches the thresholded rate, and the ECE of the perfect model increases. The
     vote share approaches the rate, and SMECE approaches 0. A tie does not count as a majority.
 
@@ -384,7 +384,7 @@ def experiment_6(
     rng, n, replications, bins
         As in `scores`.
     votes : sequence of int
-        The numbers K of annotators.
+        The numbers K of raters.
     """
     means = []
     for count in votes:

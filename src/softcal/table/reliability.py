@@ -425,11 +425,11 @@ def reliability(
         rounded to two digits. It does not change the metrics, only their uncertainty. With 1, any
         label has at most the information of one outcome, as the posterior of `dawid_skene` has.
     groups : array-like of shape (n_samples,), optional
-        The patient, document, or annotator of each row, by any name, if rows are not independent.
+        The patient, document, or rater of each row, by any name, if rows are not independent.
         It does not change the metrics, only their uncertainty.
     raters : bool, default=False
         Whether raters are a sample, as items are. Every interval and test of the table then holds
-        for new items and new raters. `y_true` must be `Votes` with workers, and `groups` must be
+        for new items and new raters. `y_true` must be `Votes` with raters, and `groups` must be
         omitted.
 
     Returns

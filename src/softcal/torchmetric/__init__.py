@@ -113,7 +113,7 @@ class TableMetric(Metric):
         weights : Tensor of shape (n,), optional
             Non-negative weights.
         groups : integer Tensor of shape (n,), optional
-            The number of the patient, document, or annotator of each row. It must be the same in
+            The number of the patient, document, or rater of each row. It must be the same in
             every batch and process. Groups change only the uncertainty.
         """
         _refuse_no_tensors(preds=preds, target=target)
