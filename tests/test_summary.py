@@ -91,16 +91,25 @@ def test_recalibration_equals_statsmodels(kind: str) -> None:
     of_group = np.array([np.bincount(group, term) for term in terms.T])
     np.testing.assert_allclose(of_group @ of_group.T, FITTED[kind]["by_group"], rtol=1e-6)
     shared = np.minimum(np.bincount(group, own)[group], 0.5)
-    left = np.array([np.bincount(group, term / (1 - shared)) for term in terms.T])
-    _assert_limits(sc.calibration_summary(y, p, groups=group), left.T)
+    rows = terms / (1 - shared)[:, None]
+    left = np.array([np.bincount(group, term) for term in rows.T])
+    effective = group.size**2 / (np.bincount(group) ** 2).sum()
+    _assert_limits(sc.calibration_summary(y, p, groups=group), left.T, rows, effective)
 
 
-def _assert_limits(found: sc.inference.CalibrationSummary, terms: Any) -> None:
-    """Assert Student's limits, with as many degrees of freedom as terms contribute, minus 1."""
+def _assert_limits(
+    found: sc.inference.CalibrationSummary, terms: Any, rows: Any = None, groups: float = np.inf
+) -> None:
+    """Assert Student's limits, with as many degrees of freedom as rows or groups, minus 1."""
     n = len(terms)
-    for estimate, term in zip((found.intercept, found.slope), terms.T, strict=True):
-        square = (term**2).sum()
-        degrees = square**2 / (term**4).sum() - 1
+    for k, estimate in enumerate((found.intercept, found.slope)):
+        square = (terms[:, k] ** 2).sum()
+        many = square**2 / (terms[:, k] ** 4).sum()
+        if rows is not None:
+            alone = (rows[:, k] ** 2).sum()
+            independent = alone**2 / (rows[:, k] ** 4).sum() / max(square / alone, 1)
+            many = min(max(many, independent), groups)
+        degrees = many - 1
         half = -stdtrit(degrees, 0.025) * np.sqrt(n / (n - 1) * square)
         limits = (estimate.value - half, estimate.value + half)
         np.testing.assert_allclose(estimate[1:], limits, atol=1e-7)
@@ -547,3 +556,15 @@ def test_brier_interval_uses_the_effective_number_of_rows() -> None:
         np.tile(y, 8)[:460], np.tile(p, 8)[:460], sample_weight=light
     ).brier
     assert many == pytest.approx(few, rel=0.02)
+
+
+def test_nine_equal_groups_have_intervals_like_those_of_their_rows() -> None:
+    """Groups that do not differ show the spread of the rows, so intervals are not much wider."""
+    rng = np.random.default_rng(32)
+    z, group = rng.normal(size=4500), np.repeat(np.arange(9), 500)
+    p, y = expit(z), (rng.random(4500) < expit(z)).astype(float)
+    alone = sc.calibration_summary(y, p).estimates
+    grouped = sc.calibration_summary(y, p, groups=group).estimates
+    for name in ("auroc", "observed_expected", "intercept", "slope"):
+        width = alone[name].high - alone[name].low
+        assert grouped[name].high - grouped[name].low < 2.5 * width, name

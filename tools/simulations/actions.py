@@ -218,6 +218,14 @@ def decisions() -> str:
         rows.append([
             number.replace("_", " "), *(f"{part.min():.3f}, {part.median():.3f}" for part in parts)
         ])  # fmt: skip
+    groups = read("summary_groups")
+    names = [name.removesuffix("_width") for name in groups if name.endswith("_width")]
+    with_groups = []
+    for (number, size, unequal), part in groups.groupby(["groups", "size", "unequal"]):
+        sizes_of = f"{number} of {'about ' * unequal}{size} rows"
+        with_groups.append([
+            sizes_of, *(f"{part[name].min():.3f}, {part[name].mean():.3f}" for name in names)
+        ])  # fmt: skip
     return f"""## Decisions
 
 95% intervals of net benefit and of the calibration summary cover {percent(cells.coverage.min())} or more in {len(cells):,} cells, with a median
@@ -231,6 +239,12 @@ and its difference use thresholds of 0.05, 0.1, and 0.3. The target of Emax is t
 predictions. The rules were chosen on other draws of the same simulation.
 
 {table(["number", *(f"{n:,} rows" for n in sizes)], rows)}
+
+With groups, each entry has the lowest and the mean coverage over nine cells of {groups.sets.max()} data sets: 0/1, rare 0/1, and soft labels,
+and groups that differ by a standard deviation of 0, 0.2, and 0.5 on the logit scale (`benchmarks/summary_groups.py`,
+[summary_groups.csv](summary_groups.csv)).
+
+{table(["groups", *(name.replace("_", " ") for name in names)], with_groups)}
 """
 
 

@@ -313,13 +313,39 @@ class _Atoms(NamedTuple):
     def reach(self, term: FloatArray, level: float) -> float:
         """Return how many standard errors the interval of a sum of terms extends.
 
-        If few rows or groups contribute, their number sets the degrees of freedom.
+        If few rows or groups contribute, their number sets the degrees of freedom. The sums of
+        groups show it poorly, because even those of many rows are unequal by chance. So the rows
+        count, as many of them as would be independent.
         """
+        many = self.contributing(term)
+        if self.owner is not None:
+            rows = self.alone.contributing(term) / self.dependence(term)
+            many = min(max(many, rows), self.units)
+        return student_reach(max(many, 2.0), level)
+
+    def contributing(self, term: FloatArray) -> float:
+        """Return the effective number of terms, from the fourth moment."""
         each, times = self._each(term)
         square = each**2 / max(float((each**2).max()), 1e-300)
         fourth = float(times @ square**2)
-        many = min(float(times @ square) ** 2 / fourth if fourth else self.n, self.n)
-        return student_reach(max(many, 2.0), level)
+        most = float(times.sum())
+        return min(float(times @ square) ** 2 / fourth if fourth else most, most)
+
+    @property
+    def alone(self) -> _Atoms:
+        """The same rows as if all were independent."""
+        return self._replace(owner=None)
+
+    def dependence(self, term: FloatArray) -> float:
+        """Return the variance of the sum of terms relative to that of independent rows."""
+        alone = self.alone.error(term) ** 2
+        return max(self.error(term) ** 2 / alone, 1.0) if alone else 1.0
+
+    @property
+    def units(self) -> float:
+        """The effective number of independent rows or groups (Kish's)."""
+        each, times = self._each(self.weight)
+        return 1 / float(times @ each**2)
 
     def term(self, loss: FloatArray) -> FloatArray:
         """Return the term of each atom in the error of the mean loss."""
@@ -338,8 +364,7 @@ class _Atoms(NamedTuple):
         most = max(possible)
         unseen = max(1 - left / most, 0.0) if most else float(not left)
         term = self.term(loss)
-        each, times = self._each(self.weight)
-        units = 1 / float(times @ each**2)  # Kish's
+        units = self.units
         n, variance = units, self.error(term) ** 2
         if self.owner is not None:
             # Rows count as so many independent ones as have the variance of the groups.
@@ -620,7 +645,10 @@ def _auroc(atoms: _Atoms, level: float) -> Estimate:
     if not 0 < value < 1 or atoms.n < 2:  # nothing is known of its error
         return Estimate(value, 0.0, 1.0)
     # One more case and one more other row, of unknown places: few show little of their spread.
-    few = [atoms.error(each) ** 2 for each in (cases / all_cases, others / all_others)]
+    few = [
+        atoms.alone.error(each) ** 2 * atoms.dependence(term)
+        for each in (cases / all_cases, others / all_others)
+    ]
     more = value * (1 - value) * sum(each**2 / (1 + each) for each in few)
     error = math.sqrt(atoms.error(term) ** 2 + more)
     logit = math.log(value / (1 - value))
