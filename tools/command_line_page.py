@@ -164,7 +164,7 @@ def _row(param: Any) -> str:
     if param.required:
         text += " Required."
     elif default is not False and default not in (None, [], ()):
-        text += f" Default: `{default}`."
+        text += f" Default: <code>{default}</code>."
     return f"| {names} | {value} | {text} |\n"
 
 
