@@ -50,7 +50,7 @@ def test_inline_code_has_the_address_of_its_entry(code: str, address: str | None
 
 
 def test_only_inline_code_of_text_and_tables_becomes_a_link() -> None:
-    link = f'<a href="{SMECE}"><code>smece</code></a>'
+    link = f'<a href="{SMECE}"><code class="short">smece</code></a>'
     assert linked("Use `smece`, or not.") == f"<p>Use {link}, or not.</p>"
     assert linked("| a |\n|---|\n| `smece` |").count(link) == 1
     for text in ("# `smece`", "[`smece`](x.md)", "    smece", "```\nsmece\n```",

@@ -32,6 +32,8 @@ _NAME = re.compile(rf"(?:(?:{_PACKAGES})\.)*(\w+)(?:\.(\w+))?(\({_INSIDE}\))?")
 _COMMAND = re.compile(rf"(?:softcal ({'|'.join(COMMANDS)})|({'|'.join(COMMANDS)})(?= -))\b.*")
 # Names of functions that have another meaning beside names of commands.
 _WORDS = {*COMMANDS, "reliability"}
+# Code of so many characters does not wrap, as browsers would within `--label`.
+_SHORT = 30
 _KEPT = {"a", "pre", "h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {"p", "li", "tr"}
 
@@ -74,9 +76,12 @@ class _Links(Treeprocessor):  # type: ignore[misc]
     def run(self, root: Element) -> None:
         for parent, of_commands in list(_parents(root, of_commands=False)):
             for place, child in enumerate(parent):
-                address = None
-                if child.tag == "code" and not len(child):
-                    address = address_of(child.text or "", of_commands=of_commands)
+                if child.tag != "code" or len(child):
+                    continue
+                code = child.text or ""
+                if len(code) <= _SHORT:
+                    child.set("class", "short")
+                address = address_of(code, of_commands=of_commands)
                 if address:
                     link = Element("a", {"href": address})
                     link.tail, child.tail = child.tail, None

@@ -42,8 +42,8 @@ def page() -> str:
     """Return the text of the page."""
     parts = [_TOP]
     for each in PAGES:
-        heading = (DOCS / each).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-        parts.append(f"\n## [{heading}]({each})\n\n")
+        heading, about, _ = (DOCS / each).read_text(encoding="utf-8").split("\n\n", 2)
+        parts.append(f"\n#{heading}\n\n{about}\n\n")
         parts += [f"- {_line(each, name)}\n" for name in names_on(each)]
     return "".join(parts)
 
