@@ -16,7 +16,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 PICTURE_FILES = [f"{picture.__name__}.svg" for picture in PICTURES]
 # Text and tables only.
 WITHOUT_PICTURES = {
-    *("pipelines", "evaluation_logs"),
+    *("pipelines", "evaluation_logs", "command_line", "changelog"),
     *("architecture", "choose", "evidence", "faq", "guarantees", "install", "methods"),
     *(
         "readings",

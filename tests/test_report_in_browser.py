@@ -4,42 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hostile import NAMES
-from playwright.sync_api import sync_playwright
 from same_tables import assert_same_table
 
 import softcal as sc
 from softcal.datasets import lidc_malignancy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 MODELS = ("prob_rf_all", "prob_lr_geometry")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        needed = "the report's tests need Chromium: apt-get install chromium"
-        if os.environ.get("CI"):
-            pytest.fail(needed)
-        pytest.skip(needed)
-    with sync_playwright() as play:
-        # As root, Chromium runs only without its sandbox.
-        started = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 class Opened:

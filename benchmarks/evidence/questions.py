@@ -210,8 +210,8 @@ y = np.array([1.0] * 40 + [0.0] * 10 + [1.0] * 50)""",
         "Predictions on a bin edge, 0.3 or 0.4",
         "A bin may include its lower or its upper edge, but all bins must follow one rule. The two "
         "data sets differ by a shift of one bin, so the two errors must be equal. In "
-        "`numpy.linspace(0, 1, 11)`, 0.3 is too large by one rounding error. `ece` is the call of "
-        "question 1.",
+        "`numpy.linspace(0, 1, 11)`, 0.3 is too large by one rounding error. <code>ece</code> is "
+        "the call of question 1.",
         """\
 y = np.array([1.0] * 35 + [0.0] * 65 + [1.0] * 20 + [0.0] * 80)
 y4 = np.array([1.0] * 45 + [0.0] * 55 + [1.0] * 30 + [0.0] * 70)

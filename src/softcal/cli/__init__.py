@@ -57,7 +57,8 @@ def main(
 ) -> None:
     """Measure, compare, and fix calibration when labels are probabilities.
 
-    Start with `softcal inspect FILE`, or with `softcal demo`.
+    Start with `softcal inspect FILE`, or with `softcal demo`. The guide is in the folder `docs`
+    of the source, and `make docs` builds it.
     """
     if version:
         from softcal import __version__

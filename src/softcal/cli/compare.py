@@ -19,7 +19,7 @@ def compare(
 ) -> None:
     """Compare the calibration of two or more models on the same rows.
 
-    Example: softcal compare data.csv --label y --pred p_a --pred p_b
+    Example: softcal compare data.csv --label share --pred p_a --pred p_b
     """
     from softcal.cards import ComparisonCard
     from softcal.table.joint import refuse_many_bins

@@ -20,7 +20,10 @@ def demo(
         "softcal-demo"
     ),
 ) -> None:
-    """Score two models of lung nodules against radiologists."""
+    """Score two models of lung nodules against radiologists.
+
+    Example: softcal demo --output nodules
+    """
     from softcal.cards.demo import DemoCard
     from softcal.datasets import lidc_malignancy
 

@@ -15,7 +15,10 @@ def paper(
         Path | None, opt.asks("Folder for CSV tables and figures.", "DIR", "-o", "--output")
     ] = None,
 ) -> None:
-    """Reproduce the tables of the SMECE paper, and list its errata."""
+    """Reproduce the tables of the SMECE paper, and list its errata.
+
+    Example: softcal paper --output tables
+    """
     if output is not None:
         import softcal.paper.figures  # noqa: F401 - fail early if matplotlib is missing
     from softcal.paper.reproduction import TOTAL_ROWS, reproduce

@@ -36,7 +36,7 @@ def report(
 ) -> None:
     """Write an HTML report on the calibration of one or more models.
 
-    Example: softcal report data.csv --label y --pred p -o report.html
+    Example: softcal report data.csv --label share --pred p -o report.html
     """
     from softcal.report.page import refuse_impossible, write_page
     from softcal.scanning.sample import Sample

@@ -19,6 +19,8 @@ def schema(
     """Print the JSON Schema of a command's JSON or of a saved file.
 
     Without NAME, list all schemas.
+
+    Example: softcal schema score
     """
     if name is not None:
         print_json(schema_of(name))

@@ -32,7 +32,7 @@ def score(
 ) -> None:
     """Compute SMECE, its interval, a test, and the Brier score.
 
-    Example: softcal score data.csv --label y --pred p
+    Example: softcal score data.csv --label share --votes n_votes --pred p
     """
     from softcal.cards import RaterScoreCard, ScoreCard
     from softcal.cards import score as score_card
