@@ -121,7 +121,8 @@ class RecalibrationCard(OfTables):
             yield Said(f"{self.verdict}.")
         for note in self.notes:
             yield Said(f"Note: {note}")
-        yield Said(printable(f"Saved {self.method}, fitted on all rows, to {self.output}"))
+        which = "" if self.helps else " (*) in case you need one"
+        yield Said(printable(f"Saved {self.method}{which}, fitted on all rows, to {self.output}"))
         if self.takes_logits:
             yield Said("`softcal apply` also takes logits, and writes probabilities.")
         if self.classes is not None:

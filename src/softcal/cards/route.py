@@ -181,9 +181,12 @@ class RouteCard(OfTables):
             yield Said(start + one.sentence, "bad" if one.threshold is None else "good")
             yield from _of_hardened(one)
         shown = [row for m in self.models for row in (m.overall, *m.scores, *m.segments)]
-        yield Grid(_COLUMNS, shown)
+        if any(row.threshold is not None for row in shown):
+            yield Grid(_COLUMNS, shown)
         for model in self.models:
             yield from _of_scores(model)
+        if not any(row.threshold is not None for row in shown):
+            return
         jointly = (
             " The rules of all segments of a model hold simultaneously."
             if any(model.segments for model in self.models)
