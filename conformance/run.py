@@ -173,11 +173,13 @@ def topic_table(result: dict[str, Any]) -> str:
 
 def page_table(results: list[dict[str, Any]]) -> str:
     """Return the table of the page, in Markdown, from saved results."""
-    words = ["library", "version", "date", *OUTCOMES, "wrong or silent, of those answered"]
-    lines = [f"| {' | '.join(words)} |", "|---|---|---|" + "---:|" * len(OUTCOMES) + "---|"]
+    dates = sorted({result["date"] for result in results})
+    words = ["library", "version", *OUTCOMES, "wrong or silent, of those answered"]
+    lines = [f"Run on {' and '.join(dates)}:", "", f"| {' | '.join(words)} |"]
+    lines.append("|---|---|" + "---:|" * len(OUTCOMES) + "---|")
     for result in results:
         count = counts(result)
-        cells = [result["library"], result["version"], result["date"]]
+        cells = [result["library"], result["version"]]
         cells += [str(count[word]) for word in OUTCOMES]
         lines.append(f"| {' | '.join(cells)} | {where_off(result)} |")
     return "\n".join(lines)

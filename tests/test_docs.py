@@ -19,7 +19,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 PICTURE_FILES = [f"{picture.__name__}.svg" for picture in PICTURES]
 # Text and tables only.
 WITHOUT_PICTURES = {
-    *("pipelines", "evaluation_logs"),
+    *("conformance", "pipelines", "evaluation_logs"),
     *("architecture", "choose", "evidence", "faq", "guarantees", "install", "methods"),
     *("interval_method", "migrate", "recalibration_method", "scale", "speed"),
     "without_bins_method",
