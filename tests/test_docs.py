@@ -16,20 +16,11 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 PICTURE_FILES = [f"{picture.__name__}.svg" for picture in PICTURES]
 # Text and tables only.
 WITHOUT_PICTURES = {
-    *("pipelines", "evaluation_logs", "command_line", "changelog"),
-    *("architecture", "choose", "evidence", "faq", "guarantees", "install", "methods"),
-    *(
-        "readings",
-        "glossary",
-        "votes_method",
-        "interval_method",
-        "migrate",
-        "recalibration_method",
-        "scale",
-        "speed",
-    ),
-    *("without_bins_method", "walk_hospitals", "walk_votes", "walk_pipeline", "walk_llm"),
-    *(page.stem for page in PAGES if page.stem.startswith("api")),
+    *("architecture", "changelog", "choose", "command_line", "conformance", "evaluation_logs"),
+    *("evidence", "faq", "glossary", "guarantees", "install", "migrate", "pipelines", "readings"),
+    *("methods", "performance"),
+    *(page.stem for page in PAGES if page.stem.startswith(("api", "walk_"))),
+    *(page.stem for page in PAGES if page.stem.endswith("_method")),
 }
 
 
