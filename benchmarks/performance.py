@@ -31,7 +31,7 @@ import softcal as sc
 from benchmarks import performance_page, scale
 from benchmarks.evidence import machine
 from benchmarks.evidence.peers import installed_version
-from benchmarks.speed import PEERS, Call, alternated
+from benchmarks.speed import PEERS, Call, alternated, peak_megabytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,6 +216,23 @@ def small(size: Sizes) -> dict[str, float]:
     return found | {"the first call of a process, beyond the second": 1e6 * first}
 
 
+def extra_memory(size: Sizes) -> dict[str, float | None]:
+    """Measure how many MB calls add to those of their arrays."""
+    p, y = rows_of(size.arrays[-1])
+    calls: dict[str, Call] = {
+        "`smece`": partial(sc.smece, y, p),
+        "`reliability`": partial(sc.reliability, y, p),
+        "`smooth_ece`": partial(sc.smooth_ece, y, p),
+        "`net_benefit`": partial(sc.net_benefit, y, p, [0.2]),
+        "`corp`": partial(sc.corp, y, p),
+        "`ecce_range`": partial(sc.ecce_range, y, p),
+        "`calibration_summary`": partial(sc.calibration_summary, y, p),
+    }
+    for call in calls.values():
+        call()  # imports
+    return {name: peak_megabytes(call) for name, call in calls.items()}
+
+
 # Files and frames
 
 
@@ -303,7 +320,7 @@ def spark(size: Sizes, folder: Path) -> dict[str, Any]:
         return {}
     path = folder / "spark.parquet"
     scale.make_rows(path, size.spark)
-    found = scale.spark_times(str(path), ["plain", "by", "groups", "two models"], size.runs)
+    found = scale.spark_times(str(path), ["plain", "by", "two models"], max(size.runs - 1, 1))
     path.unlink()
     return found
 
@@ -346,7 +363,8 @@ def facts() -> dict[str, str]:
     """Return the machine, the versions, the date, and the commit."""
     known = machine.facts()
     return {
-        **{name: known[name] for name in ("processor", "cores", "memory", "Python", "softcal")},
+        **{name: known[name] for name in ("processor", "cores", "memory", "Python")},
+        "softcal": sc.__version__,
         **{name: installed_version(name) for name in WITH},
         "date": known["date"],
         "commit": output(["git", "rev-parse", "--short", "HEAD"]).strip(),
@@ -363,6 +381,7 @@ def measure(size: Sizes, console: Console) -> dict[str, Any]:
             "small": lambda: small(size),
             "arrays": lambda: by_size(size),
             "kinds": lambda: by_kind(size),
+            "extra": lambda: extra_memory(size),
             "frames": lambda: frames(size),
             "parquet": lambda: parquet(size, folder),
             "csv": lambda: csv(size, folder),

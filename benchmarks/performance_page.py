@@ -154,10 +154,10 @@ def _files(results: dict[str, Any]) -> str:
         f"\nOther tables, {parquet[-2]:,} rows, beside a DuckDB query written for each. \"Ratio\" "
         "is softcal's time relative to the query. softcal computes 648 bins (60 for two models, "
         "groups, and raters), 18 sums, and validates all values. The queries compute 10 bins (60 "
-        "for two models, groups, and raters) and the main sums. The last two columns are one run "
-        f"of softcal on {parquet[-1]:,} rows.\n",
+        "for two models, groups, and raters) and the main sums. The last two columns are the "
+        f"first call of a process on {parquet[-1]:,} rows (for one table, a later one).\n",
         table(("", "softcal", "DuckDB", "ratio", "softcal, peak MB", "DuckDB, peak MB",
-               "more rows", "peak MB"), kinds, numbers_from=1),
+               f"{parquet[-1]:,} rows", "peak MB"), kinds, numbers_from=1),
     ])  # fmt: skip
 
 
@@ -291,9 +291,9 @@ def _slower(results: dict[str, Any]) -> str:
     ends = per_row["the same, all predictions within 1/600 of 0 or 1"]
     grid = next(each for name, each in per_row.items() if "bins of a set" in name)
     lines = [
-        _more_than_one("a DuckDB query written for one table", queries,
+        _more_than_one("a DuckDB query by hand", queries,
                        "softcal computes more bins, more sums, and validates all values."),
-        _more_than_one("a Spark query written for one table", spark,
+        _more_than_one("a Spark query by hand", spark,
                        "Each call also plans and compiles its queries."),
         f"- **`softcal score` of a CSV file** takes {digits(start[0] / start[1])} times the time "
         "of a process with a DuckDB query. Imports of SciPy, typer, and pydantic are a large part."
@@ -327,7 +327,19 @@ def _small_batches(found: dict[str, Any]) -> str:
     return f"- **Small batches in training**: {'; '.join(slower)}." if slower else ""
 
 
+_SUMS = ("`smece`", "`reliability`", "`smooth_ece`")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names)
+
+
+def _most_extra(extra: dict[str, float], names: tuple[str, ...]) -> str:
+    return f"{max(extra[name] for name in names):.1f}"
+
+
 def _memory(results: dict[str, Any]) -> str:
+    extra = {name: mb or 0.0 for name, mb in results["extra"].items()}
     found, sizes = results["parquet"], results["sizes"]
     most = max(each["mb"] for each in found["growth"].values())
     large = {_KIND_NAMES[kind]: each["mb"] for kind, each in found["large"].items()}
@@ -348,14 +360,15 @@ def _memory(results: dict[str, Any]) -> str:
         "may use 800 MB and then spills to a temporary folder. With "
         f"{sizes['parquet'][-1]:,} rows: {keyed}. With one vote per row, {sizes['parquet'][-2]:,} "
         f"votes and `raters=True`: {raters:.0f} MB.",
-        "- **Arrays**: softcal adds less than 1 MB to the arrays of the caller, unless their type "
-        "must be converted.",
+        "- **Functions of arrays that need only sums**, such as "
+        f"{_listed(_SUMS)}, add at most {_most_extra(extra, _SUMS)} MB to arrays of "
+        f"{sizes['arrays'][-1]:,} rows. Other types than float64 and float32 are converted.",
         "- **A metric in training** without groups, and `Watch`, have a state of constant size.\n",
         "Not bounded:\n",
         "- **`softcal recalibrate`, and calibrators in Python**, hold all rows in memory. "
-        "`softcal apply` streams them.",
-        "- **Functions of arrays that need all rows at once**, such as `smooth_ece`, `corp`, and "
-        "`cumulative_smece`, make sorted copies.",
+        "`softcal apply` reads them in batches, except JSON and Excel files.",
+        "- **Functions of arrays that sort the rows** make copies. With the same arrays: "
+        f"{', '.join(f'{name} {extra[name]:.0f} MB' for name in extra if name not in _SUMS)}.",
         "- **Arrow files** are mapped into memory. A compressed or a remote one is decoded whole, "
         "and so is a stream.",
         "- **`aggregate=\"dawid-skene\"`** holds all votes as Python objects and as a matrix.",
