@@ -150,6 +150,10 @@ def by_kind(size: Sizes) -> dict[str, Any]:
         ),
         "`smece_interval`, soft labels": (partial(sc.smece_interval, soft, p), [p, soft]),
         "`brier`, soft labels": (partial(sc.brier, soft, p), [p, soft]),
+        "`smooth_ece`, soft labels": (partial(sc.smooth_ece, soft, p), [p, soft]),
+        "`kde_ece`, soft labels": (partial(sc.kde_ece, soft, p), [p, soft]),
+        "`corp`, soft labels": (partial(sc.corp, soft, p), [p, soft]),
+        "`ecce_range`, soft labels": (partial(sc.ecce_range, soft, p), [p, soft]),
         f"`classwise_smece`, {NARROW} classes, shares": (partial(sc.classwise_smece, z, q), [q, z]),
         f"`top_label_smece`, {NARROW} classes, shares": (partial(sc.top_label_smece, z, q), [q, z]),
     }  # fmt: skip
