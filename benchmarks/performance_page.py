@@ -356,8 +356,8 @@ def _memory(results: dict[str, Any]) -> str:
         "Bounded, for any number of rows:\n",
         f"- **Tables without keys** of Parquet, CSV, and JSON-lines files, and of DuckDB and lazy "
         f"Polars frames, are streamed: at most {most:.0f} MB up to {sizes['parquet'][-1]:,} rows.",
-        "- **Segments, groups, raw votes, raters, and pairs of models** are group-bys in DuckDB, which "
-        "may use 800 MB and then spills to a temporary folder. With "
+        "- **Segments, groups, raw votes, raters, and pairs of models** are group-bys in DuckDB, "
+        "which may use 800 MB and then spills to a temporary folder. With "
         f"{sizes['parquet'][-1]:,} rows: {keyed}. With one vote per row, {sizes['parquet'][-2]:,} "
         f"votes and `raters=True`: {raters:.0f} MB.",
         "- **Functions of arrays that need only sums**, such as "

@@ -21,8 +21,8 @@ PICTURE_FILES = [f"{picture.__name__}.svg" for picture in PICTURES]
 WITHOUT_PICTURES = {
     *("pipelines", "evaluation_logs"),
     *("architecture", "choose", "evidence", "faq", "guarantees", "install", "methods"),
-    *("interval_method", "migrate", "recalibration_method", "scale", "speed"),
-    "without_bins_method",
+    *("interval_method", "migrate", "recalibration_method", "performance"),
+    *("without_bins_method", "monitoring_method", "decision_method"),
     *(page.stem for page in PAGES if page.stem.startswith("api")),
 }
 
