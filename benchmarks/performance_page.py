@@ -277,7 +277,7 @@ def _start(results: dict[str, Any]) -> str:
 
 
 def _slower(results: dict[str, Any]) -> str:
-    kinds = results["kinds"]
+    kinds, rows = results["kinds"], results["sizes"]["wide"][0]
     per_row = {name: each["one"] / results["sizes"]["kinds"] * 1e9 for name, each in kinds.items()}
     plain = per_row["`reliability`, soft labels"]
     queries = {_KIND_NAMES[kind]: _ratio(results["parquet"]["kinds"][kind]) for kind in KINDS}
@@ -304,10 +304,17 @@ def _slower(results: dict[str, Any]) -> str:
         "number of votes.",
         f"- **Predictions near 0 or 1 on the grid of a set** take {digits(ends)} ns per row, and "
         f"others {digits(grid)} ns, because the ends of the grid need a search.",
+        f"- **Many classes**: {results['sizes']['many']:,} classes in {rows:,} rows take "
+        f"{_first_wide(results, 'classes')} as columns and {_first_wide(results, 'lists')} as lists, most "
+        "of it to plan the query.",
         f"- **Without a C++ compiler**, `smece` takes "
         f"{digits(numpy / kinds['`smece`, 0/1 labels']['all'])} times as long.",
     ]  # fmt: skip
     return "\n".join(["## Where softcal is slower\n", *(line for line in lines if line)])
+
+
+def _first_wide(results: dict[str, Any], kind: str) -> str:
+    return seconds(next(iter(results["parquet"]["wide"][kind].values()))["seconds"])
 
 
 def _more_than_one(than: str, ratios: dict[str, float], why: str) -> str:
@@ -377,7 +384,7 @@ def _memory(results: dict[str, Any]) -> str:
         "- **A metric in training with groups** grows with the number of groups times their filled "
         "bins.",
         "- **Many classes** need one table per class and thread, and a Parquet reader holds one "
-        "page of every column. Write wide files in small row groups, or as lists. With "
+        "page of every column. Small row groups need less. With "
         f"{sizes['many']:,} classes:\n",
         table(("", *(f"{n:,} rows" for n in sizes["wide"])), wide, numbers_from=1),
     ])  # fmt: skip
