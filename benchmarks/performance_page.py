@@ -305,8 +305,8 @@ def _slower(results: dict[str, Any]) -> str:
         f"- **Predictions near 0 or 1 on the grid of a set** take {digits(ends)} ns per row, and "
         f"others {digits(grid)} ns, because the ends of the grid need a search.",
         f"- **Many classes**: {results['sizes']['many']:,} classes in {rows:,} rows take "
-        f"{_first_wide(results, 'classes')} as columns and {_first_wide(results, 'lists')} as lists, most "
-        "of it to plan the query.",
+        f"{_first_wide(results, 'classes')} as columns and {_first_wide(results, 'lists')} as "
+        "lists, because the query has several expressions per class.",
         f"- **Without a C++ compiler**, `smece` takes "
         f"{digits(numpy / kinds['`smece`, 0/1 labels']['all'])} times as long.",
     ]  # fmt: skip
