@@ -6,7 +6,7 @@ COMPILER := g++ python3-dev
 CROSS := g++ g++-aarch64-linux-gnu qemu-user
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test coverage bench evidence scale startup explore fuzz dist release-check sanitize aarch64 compiler system clean
+.PHONY: demo check lint types layers docs test coverage performance evidence explore fuzz dist release-check sanitize aarch64 compiler system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -33,18 +33,13 @@ coverage: .venv/dev system
 docs: .venv/dev
 	$(BIN)/python tools/build_docs.py
 
-bench: .venv/bench
-	$(BIN)/python benchmarks/speed.py
+# Measures everything on docs/performance.md and writes it: about ten minutes on two idle cores.
+performance: .venv/dev system
+	$(BIN)/python -m benchmarks.performance
 
 # Runs every other library: 15 minutes on a quiet machine. Saves the results, writes docs/evidence.md.
 evidence: .venv/evidence
 	$(BIN)/python -m benchmarks.evidence
-
-scale: .venv/dev system
-	$(BIN)/python benchmarks/scale.py
-
-startup: .venv/dev
-	$(BIN)/python benchmarks/startup.py
 
 # The source archive, and the wheel built from it.
 dist: .venv/release

@@ -1,42 +1,44 @@
-"""Compare time and memory of SoftCalibrationError and of torchmetrics' BinaryCalibrationError.
+"""The cases of `benchmarks.performance` for training: metrics of softcal and of torchmetrics.
 
-    OMP_NUM_THREADS=1 python benchmarks/torchmetric.py [--rows 1000 100000] [--batches 1000]
+    python -m benchmarks.torchmetric METRIC BATCHES
 
-float32 predictions, 0/1 labels (torchmetrics takes no others), 10 bins, on the CPU. Both metrics
-get the same batches in turn, and each figure is the lowest of several. Compare ratios, not seconds,
-because the machine is shared. torchmetrics is timed with its checks, its default, and without;
-softcal's checks cannot be switched off. One thread is used, because torch's threads wait for each
-other on a busy machine. Memory is the growth of the process, each metric in its own process.
+prints how many MB the process grows while a metric gets that many batches of 10,000 rows.
+
+float32 predictions on the CPU, 10 bins. Labels are 0 or 1, because torchmetrics takes no others.
+torchmetrics is timed with its checks, its default, and without; softcal's cannot be switched off.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
-from softcal.torchmetric import SoftCalibrationError
+from softcal.torchmetric import (
+    ClasswiseSoftCalibrationError,
+    SoftCalibrationError,
+    TopLabelSoftCalibrationError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torchmetrics.classification import BinaryCalibrationError
 
+ROOT = Path(__file__).parent.parent
 BINS = 10
-EPOCH = 10
-CALLS = {
-    "epoch": f"update on {EPOCH} batches, then compute: time per batch",
-    "forward": "forward: the value of each batch",
-}
-METRICS: dict[str, Any] = {
+EPOCH = 10  # batches
+CLASSES = 10
+MEMORY_ROWS = 10_000
+METRICS: dict[str, Callable[[], Any]] = {
     "softcal": lambda: SoftCalibrationError(BINS),
     "torchmetrics": lambda: BinaryCalibrationError(BINS),
     "torchmetrics, no checks": lambda: BinaryCalibrationError(BINS, validate_args=False),
@@ -49,7 +51,7 @@ def batch(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
     return preds, (torch.rand(rows) < preds).long()
 
 
-def seconds(make: Any, call: str, data: tuple[torch.Tensor, torch.Tensor]) -> float:
+def seconds(make: Callable[[], Any], call: str, data: tuple[torch.Tensor | None, ...]) -> float:
     """Time a batch on a new metric; torchmetrics keeps every row, so it slows down as it fills."""
     metric = make()
     start = time.perf_counter()
@@ -62,9 +64,9 @@ def seconds(make: Any, call: str, data: tuple[torch.Tensor, torch.Tensor]) -> fl
     return (time.perf_counter() - start) / EPOCH
 
 
-def least_seconds(call: str, rows: int) -> dict[str, float]:
+def least_seconds(call: str, rows: int, repeats: int) -> dict[str, float]:
+    """Return the time per batch of each metric: `update` and a part of `compute`, or `forward`."""
     data = batch(rows)
-    repeats = max(10, min(200, 5 * 10**6 // rows))
     runs: dict[str, list[float]] = {name: [] for name in METRICS}
     for _ in range(repeats):
         for name, make in METRICS.items():
@@ -72,12 +74,52 @@ def least_seconds(call: str, rows: int) -> dict[str, float]:
     return {name: min(found) for name, found in runs.items()}
 
 
+def step_seconds(rows: int, repeats: int) -> dict[str, float]:
+    """Return the time of one training step of a small network, and of `update` of each metric."""
+    preds, target = batch(rows)
+    groups = torch.arange(rows) // 10
+    probs = torch.rand(rows, CLASSES).softmax(dim=1)
+    label = torch.randint(CLASSES, (rows,))
+    inputs = torch.rand(rows, 128)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(128, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU(),
+        torch.nn.Linear(256, 1), torch.nn.Flatten(0),
+    )  # fmt: skip
+    optimizer = torch.optim.Adam(model.parameters())
+    loss = torch.nn.BCEWithLogitsLoss()
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss(model(inputs), target.float()).backward()
+        optimizer.step()
+
+    cases: dict[str, tuple[Callable[[], Any], tuple[torch.Tensor | None, ...]]] = {
+        "SoftCalibrationError": (METRICS["softcal"], (preds, target)),
+        "SoftCalibrationError, with groups": (METRICS["softcal"], (preds, target, None, groups)),
+        "TopLabelSoftCalibrationError": (
+            lambda: TopLabelSoftCalibrationError(CLASSES, BINS), (probs, label)
+        ),
+        "ClasswiseSoftCalibrationError": (
+            lambda: ClasswiseSoftCalibrationError(CLASSES, BINS), (probs, label)
+        ),
+        "torchmetrics": (METRICS["torchmetrics"], (preds, target)),
+    }  # fmt: skip
+    times: dict[str, list[float]] = {name: [] for name in ("step", *cases)}
+    for _ in range(repeats):
+        start = time.perf_counter()
+        step()
+        times["step"].append(time.perf_counter() - start)
+        for name, (make, data) in cases.items():
+            times[name].append(seconds(make, "update", data))
+    return {name: min(found) for name, found in times.items()}
+
+
 def resident_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def growth(name: str, rows: int, batches: int) -> float:
+def growth(name: str, batches: int) -> float:
     """Return the growth of the process in MB, after a warm-up epoch of 20 batches."""
     metric = METRICS[name]()
     torch.manual_seed(0)
@@ -87,42 +129,16 @@ def growth(name: str, rows: int, batches: int) -> float:
             metric.compute()
             metric.reset()
             before = resident_bytes()
-        preds = torch.rand(rows)  # a batch of its own each time, as a loop would have
-        metric.update(preds, (torch.rand(rows) < preds).long())
+        preds = torch.rand(MEMORY_ROWS)  # a batch of its own each time, as a loop would have
+        metric.update(preds, (torch.rand(MEMORY_ROWS) < preds).long())
     return (resident_bytes() - before) / 1e6
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
-    parser.add_argument("--batches", type=int, default=1000)
-    parser.add_argument("--growth-of", choices=METRICS, help="measure one metric's memory")
-    args = parser.parse_args()
-    if args.growth_of:
-        print(growth(args.growth_of, 10_000, args.batches))
-        return
-
-    console = Console()
-    for call, title in CALLS.items():
-        table = Table(title=f"{title} (theirs as a multiple of ours)")
-        for column in ("rows", *METRICS):
-            table.add_column(column, justify="right")
-        for rows in args.rows:
-            least = least_seconds(call, rows)
-            ours = least["softcal"]
-            others = [f"{least[name] / ours:.1f}x" for name in list(METRICS)[1:]]
-            table.add_row(f"{rows:,}", f"{ours * 1e6:,.0f} µs", *others)
-        console.print(table)
-
-    table = Table(title=f"memory over {args.batches:,} batches of 10,000 rows")
-    table.add_column("metric")
-    table.add_column("MB", justify="right")
-    for name in METRICS:
-        command = [sys.executable, __file__, "--growth-of", name, "--batches", str(args.batches)]
-        found = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-        table.add_row(name, f"{float(found.stdout):,.1f}")
-    console.print(table)
+def growth_alone(name: str, batches: int) -> float:
+    """Return the same, measured in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.torchmetric", name, str(batches)]
+    return float(subprocess.check_output(command, cwd=ROOT, text=True))  # noqa: S603
 
 
 if __name__ == "__main__":
-    main()
+    print(growth(sys.argv[1], int(sys.argv[2])))

@@ -107,6 +107,14 @@ def test_files_of_models_are_named_by_the_files(tmp_path: Path) -> None:
     assert found.pair("a", "b").brier[0] == 0
 
 
+def test_hundreds_of_classes_are_read() -> None:
+    """A chain of sums or conditions this long was too deep to evaluate."""
+    columns: dict[str, Any] = {"class": ["3", "7"]}
+    columns |= {f"prob_{c}": [1 / 450, float(c == 7)] for c in range(450)}
+    tables = sc.scan(columns, y_true=sc.Classes("class"), y_prob={"model": "prob_*"})
+    assert tables["model", "7"].bias == pytest.approx(1 / 900)
+
+
 def test_epochs_of_an_item_are_votes() -> None:
     rows = {"y": [1, 0, 1, 1], "p": [0.5, 0.5, 0.8, 0.8], "id": [1, 1, 2, 2], "m": ["a"] * 4}
     long = sc.Long("p", model="m", item="id")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import narwhals.stable.v2 as nw
@@ -10,6 +11,7 @@ import narwhals.stable.v2 as nw
 from softcal._validation.inputs import refuse_changed
 from softcal._validation.rules import DROPPED, MISSING, NOWHERE, Rule, Spread
 from softcal.exceptions import InputError
+from softcal.scanning.expressions import in_parts
 from softcal.scanning.numbers import number_hint
 from softcal.scanning.source import AT, ROW_BITS, Here, collected
 
@@ -50,11 +52,12 @@ def status(checks: Sequence[Check], *, drop: bool) -> nw.Expr:
     """Return whether each row counts, breaks a rule, or is dropped."""
     # What keeps the last rule of a check keeps its other rules too. Null is not true.
     kept = [~check.broken(check.rules[-1]) for check in checks]
-    found = nw.when(nw.all_horizontal(*kept, ignore_nulls=False)).then(nw.lit(COUNTS))
+    every = in_parts(partial(nw.all_horizontal, ignore_nulls=False), kept)
+    found = nw.when(every).then(nw.lit(COUNTS))
     whole = found.otherwise(nw.lit(BROKEN))
     if not drop:
         return whole
-    gone = nw.any_horizontal(*_gaps(checks), ignore_nulls=True)
+    gone = in_parts(partial(nw.any_horizontal, ignore_nulls=True), _gaps(checks))
     return nw.when(gone).then(nw.lit(GONE)).otherwise(whole)
 
 
@@ -67,7 +70,7 @@ def refuse(source: Source, uses: Sequence[Use], checks: Sequence[Check], *, drop
     numbered = isinstance(source, Here)
     rows = source.numbered(uses) if isinstance(source, Here) else source.frame(uses)
     if drop:
-        gone = nw.any_horizontal(*_gaps(checks), ignore_nulls=True)
+        gone = in_parts(partial(nw.any_horizontal, ignore_nulls=True), _gaps(checks))
         rows = rows.filter(~gone)
     marks = {}
     for k, check in enumerate(checks):

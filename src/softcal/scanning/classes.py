@@ -20,7 +20,7 @@ from softcal._validation.rules import (
 )
 from softcal.scanning.checks import Check
 from softcal.scanning.data import Classes
-from softcal.scanning.expressions import divided, scaled, when
+from softcal.scanning.expressions import added, divided, scaled, when
 from softcal.scanning.patterns import ClassSpec, class_spec, text_of_spec
 from softcal.scanning.rows import LabelRows, stated, with_votes
 
@@ -62,7 +62,7 @@ def class_label(label: Classes, spec: ClassSpec, uses: Uses) -> LabelRows:
         made = _named(made, spec, uses)
     elif label.counts:
         counts, checks = _values(spec.label, CLASS_COUNT, spec, uses)
-        total = sum(counts[1:], counts[0])
+        total = added(counts)
         checks.append(Check(f"rows of {text}", total, (NO_VOTE,), shown="sums to {}"))
         shares = tuple(when(total >= 1, x / total, 0.0) for x in counts)
         made = made._replace(checks=checks, y=shares, votes=total, of_votes=text)
@@ -96,12 +96,12 @@ def _probabilities(
     if scale == "logit":
         most = nw.max_horizontal(*values)
         parts = [(x - most).exp() for x in values]
-        whole = sum(parts[1:], parts[0])
+        whole = added(parts)
         return [part / whole for part in parts], checks
     found = [scaled(x, scale) for x in values]
     summed = values if scale == "percent" else found
     assert of_sums is not None  # noqa: S101 - logits have been returned
-    total = sum(summed[1:], summed[0])
+    total = added(summed)
     checks.append(Check(f"rows of {name}", total, (of_sums,), shown="sums to {}"))
     return found, checks
 

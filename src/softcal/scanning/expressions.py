@@ -7,13 +7,29 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from softcal._validation.rules import Scale
     from softcal.bins import Bins
     from softcal.scanning.source import Frame
 
 _FLAT = 745.0  # beyond this, the exponential of a negative number is 0
+
+
+_PART = 32  # expressions: engines cannot evaluate a chain of several hundred
+
+
+def in_parts(combine: Callable[..., nw.Expr], values: Sequence[nw.Expr]) -> nw.Expr:
+    """Combine many expressions, a few at a time, so that the result is not too deep."""
+    if len(values) <= _PART:
+        return combine(*values)
+    parts = [combine(*values[k : k + _PART]) for k in range(0, len(values), _PART)]
+    return in_parts(combine, parts)
+
+
+def added(values: Sequence[nw.Expr]) -> nw.Expr:
+    """Return the sum of values; null if one is."""
+    return in_parts(lambda first, *others: sum(others, first), values)
 
 
 def when(condition: Any, then: Any, otherwise: Any) -> nw.Expr:

@@ -27,7 +27,7 @@ from softcal._validation.rules import (
 from softcal.exceptions import InputTypeError
 from softcal.scanning.checks import NOT_A_NUMBER, Check, status
 from softcal.scanning.data import Bounds, Column, Counts, Cut, Days, Shares
-from softcal.scanning.expressions import scaled, when
+from softcal.scanning.expressions import added, scaled, when
 from softcal.scanning.patterns import chosen_count
 from softcal.scanning.source import RAW, Use, text_hint
 from softcal.table.tableset import BOUNDS
@@ -203,7 +203,7 @@ def _misfit_check(name: str, y: nw.Expr, votes: str | int, m: nw.Expr) -> Check:
 def _count_rows(columns: Any, positive: str | None, uses: Uses) -> LabelRows:
     chosen, names, label = chosen_count(columns, positive, uses.source.names)
     counts = {name: uses.number(name) for name in names}
-    total = sum(list(counts.values())[1:], next(iter(counts.values())))
+    total = added(list(counts.values()))
     checks = [Check(name, x, CLASS_COUNT) for name, x in counts.items()]
     checks.append(Check(f"rows of {label}", total, (NO_VOTE,), shown="sums to {}"))
     return LabelRows(
