@@ -6,10 +6,15 @@ import re
 import tomllib
 from pathlib import Path
 
+import yaml
+
 import softcal as sc
+from check_release import faults_on_an_index
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WHOLE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = WHOLE["project"]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOR_USERS = ("cli", "frames", "plot", "report", "sklearn", "torch")
 
 
@@ -29,6 +34,44 @@ def test_minimum_constraints_equal_declared_minimums() -> None:
 def test_citation_has_the_current_version() -> None:
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert set(re.findall(r"^\s*version: (.+)$", cited, re.MULTILINE)) == {sc.__version__}
+
+
+def test_bibtex_of_readme_equals_the_citation_file() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    (paper,) = cited["references"]
+    entries = README.partition("```bibtex\n")[2].partition("```")[0].split("\n\n")
+    ours, theirs = (
+        {key: re.sub("[{}]", "", value) for key, value in re.findall(r"(\w+) += \{(.+)\}", entry)}
+        for entry in entries
+    )
+    preferred = cited["preferred-citation"]
+    assert ours["title"] == preferred["title"] == cited["title"]
+    assert ours["author"] == preferred["authors"][0]["name"]
+    assert (ours["year"], ours["version"]) == (str(preferred["year"]), sc.__version__)
+    assert ours["note"] + "." == cited["abstract"]
+    (author,) = paper["authors"]
+    assert theirs["title"] == paper["title"]
+    assert theirs["author"] == f"{author['family-names']}, {author['given-names']}"
+    assert theirs["year"] == str(paper["year"])
+    assert f"arXiv:{theirs['eprint']}" == paper["identifiers"][0]["value"]
+
+
+def test_text_on_an_index_has_no_relative_link_image_or_clone() -> None:
+    """tools/check_release.py checks the same in the wheel that was built."""
+    text = README
+    for rule in WHOLE["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        assert re.search(rule["pattern"], text), f"nothing to replace: {rule['pattern']}"
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    assert faults_on_an_index(text) == []
+    assert "pip install 'softcal[report]'" in text
+    outside = re.sub(r"```.*?```", "", text, flags=re.DOTALL)  # code may use square brackets
+    assert not re.search(r"\b(figure|screenshot|left|right|below it|make)\b", outside)
+
+
+def test_faults_on_an_index_are_found() -> None:
+    for fault in ("[a](docs/a.md)", "![a](a.svg)", '<img src="a.png">', "<!-- links -->", "clone"):
+        assert faults_on_an_index(f"Text {fault} text") != []
+    assert faults_on_an_index("[a](https://example.org)") == []
 
 
 def test_every_action_is_pinned_by_commit() -> None:

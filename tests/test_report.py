@@ -7,6 +7,8 @@ import json
 import math
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -1105,6 +1107,19 @@ def test_commands_of_added_sets_name_no_file_that_has_only_some_rows(tmp_path: P
         assert found.apply[0].startswith(f"softcal apply calibrator_1.json {source} --sep ';'")
     other = replace(tables, about=days[1].about._replace(options='{"--label": "y"}'))
     assert (days[0] + other).about.options is None
+
+
+def test_commands_of_standard_input_name_no_temporary_file(tmp_path: Path) -> None:
+    items = files("softcal") / "data" / "lidc_malignancy" / "items.csv"
+    options = ["--input-format", "csv", "--label", "soft_malignant", "--pred", "prob_rf_all"]
+    to = ["-o", str(tmp_path / "page.html")]
+    subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "softcal", "report", "-", *options, *to],
+        input=items.read_bytes(), capture_output=True, check=True,
+    )  # fmt: skip
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "softcal recalibrate ROWS --label soft_malignant" in text_of(page)
+    assert "softcal-read-" not in page
 
 
 @pytest.mark.parametrize("options", ["[1]", '{"--label": 1}', '{"label": "y"}', "{", '"a"'])

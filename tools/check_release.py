@@ -73,8 +73,13 @@ def _check_contents(wheel: Path) -> None:
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         shown = packed.read(metadata).decode()
     refuse_if(bool(ours - set(names)), f"not in the wheel: {sorted(ours - set(names))}")
-    broken = re.findall(r"\]\((?!https?:)[^)]*\)", shown)
-    refuse_if(bool(broken), f"relative links, which break on an index: {broken}")
+    faults = faults_on_an_index(shown)
+    refuse_if(bool(faults), f"these break on an index: {faults}")
+
+
+def faults_on_an_index(text: str) -> list[str]:
+    """Return relative links and images, marks of parts to leave out, and words of a clone."""
+    return re.findall(r"\]\((?!https?:)[^)]*\)|<img[^>]*>|<!--.*?-->|\bclone\b", text)
 
 
 def _check_libraries(wheel: Path) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from softcal import __version__
+
 ROOT = Path(__file__).parent.parent.parent
 ALONE = ROOT / "build" / "peers"
 
@@ -189,6 +191,8 @@ def install_alone(peer: Peer) -> None:
 
 def installed_version(name: str) -> str:
     """Return the version that this process imports, or nothing."""
+    if name == SOFTCAL.name:  # an editable installation has the version of its day
+        return __version__
     try:
         return version(name)
     except PackageNotFoundError:

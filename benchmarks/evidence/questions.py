@@ -77,19 +77,23 @@ CONTROL = Question(
     ours="sc.ece(y, p)",
 )
 
+# Of libraries that refuse soft labels or return another number without it.
+OPTION = {"netcal": "detection=True", "torchmetrics": "validate_args=False"}
+OPTIONS = Question(
+    "Soft labels through other options",
+    "Some libraries return the right answer for soft labels with an additional option.",
+    _SOFT,
+    calls={
+        "netcal": f"ECE(10, {OPTION['netcal']}).measure(p, y)",
+        "torchmetrics": "binary_calibration_error(torch.as_tensor(p), torch.as_tensor(y), "
+        f"n_bins=10, {OPTION['torchmetrics']})",
+    },
+)
+
 QUESTIONS = [
     CONTROL,
     SOFT,
-    Question(
-        "Soft labels through other options",
-        "Some libraries return the right answer for soft labels with an additional option.",
-        _SOFT,
-        calls={
-            "netcal": "ECE(10, detection=True).measure(p, y)",
-            "torchmetrics": "binary_calibration_error(torch.as_tensor(p), torch.as_tensor(y), "
-            "n_bins=10, validate_args=False)",
-        },
-    ),
+    OPTIONS,
     Question(
         "Soft labels, both classes in columns",
         "The data are the same, as probabilities of both classes.",

@@ -6,10 +6,15 @@ from typing import Any
 
 from benchmarks.evidence.coverage_section import DATA_SETS
 from benchmarks.evidence.markdown import table
-from benchmarks.evidence.questions import QUESTIONS, SOFT
+from benchmarks.evidence.questions import OPTION, OPTIONS, QUESTIONS, SOFT
 from benchmarks.evidence.rejection_section import verdict
 from benchmarks.evidence.rejections import TESTS
-from benchmarks.evidence.speed_section import faster_than_us, ours_to_floor, timed_peers
+from benchmarks.evidence.speed_section import (
+    faster_than_us,
+    one_core_to_all,
+    ours_to_yardstick,
+    timed_peers,
+)
 from benchmarks.evidence.timing import SIZES
 from benchmarks.evidence.wrong_numbers import kind_of, tally, verdicts
 
@@ -18,12 +23,30 @@ TIMED = SIZES[-2]  # rows of the column of times
 
 def of_soft_labels(found: dict[str, Any], right: dict[str, float]) -> str:
     """Return how many libraries handle soft labels."""
-    kinds = tally(found, right, soft=True)
+    more = right_with_option(found, right)
+    calls = " and ".join(f"{name} (`{option}`)" for name, option in more.items())
+    ran = [name for name, answers in found.items() if "missing" not in answers]
+    unasked = [name for name in ran if not verdicts(name, [SOFT], found, right)]
     return (
-        f"- **Soft labels.** {len(kinds['right'])} other libraries compute SMECE correctly, "
-        f"{len(kinds['refuses'])} refuse soft labels, and {len(kinds['off'])} return another "
-        "number."
+        f"- **Soft labels.** {soft_counts(found, right)} Of the last two kinds, {calls} "
+        "return the right number with an option that is not the default. Of the "
+        f"{len(ran) - 1} other libraries on this page, {', '.join(unasked)} has only a test."
     )
+
+
+def soft_counts(found: dict[str, Any], right: dict[str, float]) -> str:
+    """Return the sentences that README and the first page repeat."""
+    counts = {kind: len(names) for kind, names in tally(found, right, soft=True).items()}
+    return (
+        f"Of {sum(counts.values())} other libraries, {counts['right']} handle soft labels "
+        f"correctly, {counts['refuses']} refuse them, and {counts['off']} return another number."
+    )
+
+
+def right_with_option(found: dict[str, Any], right: dict[str, float]) -> dict[str, str]:
+    """Return the libraries that handle soft labels only with an option, and the option."""
+    asked = {name: verdicts(name, [OPTIONS], found, right) for name in OPTION}
+    return {name: OPTION[name] for name, words in asked.items() if words == ["right"]}
 
 
 def of_traps(found: dict[str, Any], right: dict[str, float]) -> str:
@@ -55,7 +78,7 @@ def of_tests(found: dict[str, Any]) -> str:
     )
 
 
-def of_speed(found: dict[str, Any]) -> str:
+def of_speed(found: dict[str, Any], one_core: dict[str, Any]) -> str:
     """Return which libraries are faster, and how far the closest one is."""
     faster = {n: faster_than_us(found, n) for n in SIZES}
     quicker = [
@@ -65,13 +88,17 @@ def of_speed(found: dict[str, Any]) -> str:
     ]
     *most, last_size = [f"{n:,}" for n in SIZES if not faster[n]] or [""]
     slower = f"{', '.join(most)}, or {last_size}" if most else last_size
-    words = ". ".join([f"No library is faster at {slower} rows"] * bool(slower) + quicker)
-    first = next(iter(timed_peers(found)))
+    peers = timed_peers(found)
+    none = f"None of {len(peers)} libraries is faster at {slower} rows"
+    words = ". ".join([none] * bool(slower) + quicker)
+    first = next(iter(peers))
     last = found[first]["times"][str(SIZES[-1])]
     return (
         f"- **Speed.** {words}. At {SIZES[-1]:,} rows softcal takes "
-        f"{ours_to_floor(found, SIZES[-1]):.1f} times as long as `p.sum() + y.sum()`. The next "
-        f"library, {first}, takes {last['seconds'] / last['ours']:.1f} times as long as softcal."
+        f"{ours_to_yardstick(found, SIZES[-1]):.1f} times as long as `p.sum() + y.sum()`. The "
+        f"next library, {first}, takes {last['seconds'] / last['ours']:.1f} times as long as "
+        "softcal. softcal uses all cores there; on one core it takes "
+        f"{one_core_to_all(found, one_core, SIZES[-1]):.1f} times as long."
     )
 
 
@@ -107,6 +134,7 @@ def matrix(found: dict[str, Any], right: dict[str, float]) -> str:
     """Return one row per library: what it does with each kind of input, and its time."""
     edge = [question for question in QUESTIONS if question.edge]
     bad = [question for question in QUESTIONS if question.bad]
+    with_option = right_with_option(found, right)
     lines = []
     for name, answers in found.items():
         if "missing" in answers:
@@ -114,9 +142,10 @@ def matrix(found: dict[str, Any], right: dict[str, float]) -> str:
         soft = verdicts(name, [SOFT], found, right)
         edges = verdicts(name, edge, found, right)
         silent = verdicts(name, bad, found, right)
+        option = f"; right with `{with_option[name]}`" if name in with_option else ""
         lines.append([
             f"{'**softcal**' if name == 'softcal' else name}",
-            soft[0] if soft else "-",
+            f"{soft[0]}{option}" if soft else "-",
             _count(edges, "right") if edges else "-",
             _count(silent, "off") if silent else "-",
             _level(answers.get("rejections", {})),
@@ -130,8 +159,8 @@ def matrix(found: dict[str, Any], right: dict[str, float]) -> str:
         "Soft labels: the verdict on [question 2](#correctness). Edge cases: predictions of "
         "exactly 0 and 1, predictions on a bin edge, and 20 million float32 rows. Bad input: "
         "missing values, predictions outside 0 to 1, labels of -1 and 1, and labels of another "
-        "length or order. Time is relative to softcal. A dash means that the library has no such "
-        "function.\n",
+        "length or order. Time is relative to softcal on all cores. A dash means that the library "
+        "has no such function.\n",
         table(head, lines, numbers_from=2),
     ])  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from softcal._optional import attach_stub
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
 
 # The public names are listed once, in the stub. Each is loaded at its first use, so that
 # `import softcal`, which `softcal --help` does too, stays fast.

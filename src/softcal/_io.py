@@ -190,20 +190,24 @@ def temporary(name: str) -> Path:
 def _forget(file: Path) -> None:
     """Remove a file, and the folder that was created for it."""
     _remove(file)
-    if file.parent.name.startswith(_SPOOLED):
+    if is_copy(file):
         with suppress(OSError):
             file.parent.rmdir()
 
 
 def place_of(path: Path | Remote) -> str:
     """Return the name of a file for messages; for the copy of a pipe, the name of the pipe."""
-    spooled = isinstance(path, Path) and path.parent.name.startswith(_SPOOLED)
-    return path.name if spooled else str(path)
+    return path.name if isinstance(path, Path) and is_copy(path) else str(path)
+
+
+def is_copy(path: Path) -> bool:
+    """Return whether a file is the temporary copy of a pipe."""
+    return path.parent.name.startswith(_SPOOLED)
 
 
 def stands_for(path: Path, file: os.stat_result) -> bool:
     """Return whether a path is of this file; the copy of standard input, if that is redirected."""
-    copied = path.parent.name.startswith(_SPOOLED) and path.name == _STANDARD_INPUT
+    copied = is_copy(path) and path.name == _STANDARD_INPUT
     return os.path.samestat(os.fstat(0) if copied else path.stat(), file)
 
 

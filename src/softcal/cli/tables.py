@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal import terminal
 from softcal._display import counted
-from softcal._io import place_of, stands_for
+from softcal._io import is_copy, place_of, stands_for
 from softcal.cli.describe import as_options
 from softcal.cli.options import note
 from softcal.exceptions import InputError
@@ -85,7 +85,7 @@ def load_tables(
 
 def _with_options(tables: TableSet, data: list[str], how: Described) -> TableSet:
     """Return tables that store the file and the options, for commands on these rows later."""
-    source = data[0] if len(data) == 1 else None
+    source = data[0] if len(data) == 1 and not is_copy(Path(data[0])) else None
     return replace(
         tables, about=tables.about._replace(source=source, options=json.dumps(how.given))
     )

@@ -161,7 +161,8 @@ def calibration_summary(
 
     ICI, E50, E90, and Emax are distances between predictions and a loess curve: local quadratic
     regression with 75% of the rows in the window, as in R with `surface = "direct"`. E50 and E90
-    are interpolated as in R. The curve is linear in the labels, so its errors Z are drawn from
+    are interpolated as in R. More than 600 distinct predictions are pooled, which R does not do.
+    The curve is linear in the labels, so its errors Z are drawn from
     their normal distribution. The ICI is at least its value minus the
     95% quantile of the mean of |Z|. The other limits come from a band around the curve. For Emax
     the band holds at all predictions together, for E90 at 90% of them, and for E50 at each one.
