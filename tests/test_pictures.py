@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 
 import softcal as sc
 from pictures import diagram, style, uncertainty, without_bins
+from shown_report import COMMAND, fingerprint, write_shown_report
 
 ROOT = Path(__file__).parent.parent
+FIGURES = ROOT / "docs" / "figures"
 
 
 @pytest.fixture
@@ -41,6 +44,37 @@ def test_readme_figure_is_what_the_build_draws(drawn: str) -> None:
     assert re.sub(number, "0", kept) == re.sub(number, "0", drawn)
     now, then = (np.array(re.findall(number, svg), dtype=float) for svg in (drawn, kept))
     np.testing.assert_allclose(now, then, atol=0.01)
+
+
+def test_screenshots_show_the_page_of_the_command(tmp_path: Path) -> None:
+    write_shown_report(tmp_path / "report.html")
+    page = fingerprint((tmp_path / "report.html").read_text(encoding="utf-8"))
+    record = json.loads((FIGURES / "screenshots.json").read_text(encoding="utf-8"))
+    assert {*record} == {path.name for path in FIGURES.glob("*.png")}
+    for picture, shown in record.items():
+        assert shown == {"command": COMMAND, "page": page}, (
+            f"{picture} is outdated: run python tools/screenshots.py"
+        )
+
+
+def test_fingerprint_of_a_page_covers_what_its_pictures_show() -> None:
+    head = "<style>p {color: red}</style><p>0.095</p><h2 id='where-title'>Where</h2><p>below</p>"
+    charts = '<script id="report-charts">{"diagram": {"x": 0.123456789}, "other": 1}</script>'
+    date = "<p>created on 2026-01-01</p><script>library()</script>"
+    page = head + charts + date
+    for hidden in (("below", "beneath"), ("01-01", "01-02"), ("library", "new"), ("789", "788")):
+        assert fingerprint(page.replace(*hidden)) == fingerprint(page)
+    for seen in (("0.095", "0.096"), ("red", "blue"), ("0.1234", "0.1244")):
+        assert fingerprint(page.replace(*seen)) != fingerprint(page)
+    with pytest.raises(ValueError, match="where-title"):
+        fingerprint(charts)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/report.md"])
+def test_pages_show_the_command_of_the_screenshot(page: str) -> None:
+    text, _, _ = (ROOT / page).read_text(encoding="utf-8").partition("figures/report.png")
+    shown = " ".join(text[text.rindex("    softcal report") :].replace("\\\n", " ").split())
+    assert shown.startswith(COMMAND)
 
 
 def test_shaded_area_is_the_smooth_ece() -> None:

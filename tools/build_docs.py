@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 from pictures import draw_all
-from pictures.style import nodules
-from softcal.cli.demo import write_nodule_report
+from shown_report import write_shown_report
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
@@ -26,7 +25,7 @@ _FETCHED = re.compile(r"<(?:script|img|link)[^>]+(?:src|href)=.(https?://[^\"' >
 def main() -> None:
     """Draw the figures and build strictly; fail on warnings and on anything a page would fetch."""
     draw_all(MADE)
-    write_nodule_report(MADE / "report.html", nodules())
+    write_shown_report(MADE / "report.html")
     tool = Path(sys.executable).with_name("zensical")
     command = [str(tool), "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
     # The extensions are next to this file; they read the docstrings of this source tree.

@@ -22,7 +22,7 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
-_LONGEST_NAME = 32  # in a legend, or in a card beside another one
+LONGEST_NAME, HEAD, TAIL = 32, 20, 11  # of a name in a legend, or in a card beside another one
 
 
 def clipped(name: str) -> str:
@@ -32,7 +32,7 @@ def clipped(name: str) -> str:
     'resnet_152_finetuned…ogy_reports'
     """
     name = printable(name)
-    return name if len(name) <= _LONGEST_NAME else f"{name[:20]}…{name[-11:]}"
+    return name if len(name) <= LONGEST_NAME else f"{name[:HEAD]}…{name[-TAIL:]}"
 
 
 def error_name(*, hard_labels: bool) -> str:

@@ -269,7 +269,7 @@ class ReliabilityDisplay:
         name = f"{sheet.legend_name(self.name)}:"
         if len(name) + len(smece) < _WIDEST:
             return f"{name} {smece}"
-        return f"{sheet.wrapped(name, _WIDEST - 4)}\n{smece}"
+        return f"{sheet.wrapped(name, _WIDEST - 2)}\n{smece}"
 
     def _draw_intervals(self, color: Any) -> ErrorbarContainer:
         several = self.rel.count > 1
