@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 
 import softcal as sc
-from pictures import diagram, style, uncertainty, without_bins
+from pictures import diagram, monitoring, style, uncertainty, without_bins
 from shown_report import COMMAND, fingerprint, write_shown_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parent.parent
 FIGURES = ROOT / "docs" / "figures"
@@ -75,6 +82,39 @@ def test_pages_show_the_command_of_the_screenshot(page: str) -> None:
     text, _, _ = (ROOT / page).read_text(encoding="utf-8").partition("figures/report.png")
     shown = " ".join(text[text.rindex("    softcal report") :].replace("\\\n", " ").split())
     assert shown.startswith(COMMAND)
+
+
+def test_alternative_texts_have_the_numbers_of_the_figures() -> None:
+    titles = [ax.get_title(loc="left") for ax in _drawn(uncertainty.thirty_studies).axes]
+    hits = [re.findall(r": (\d+) of 30", title)[0] for title in titles]  # ours and theirs, twice
+    studies = "contain the true error in {0} and {2} of them, the bootstrap's in {1} and {3}]"
+    curves = [line.get_ydata() for line in _drawn(diagram.number_of_bins).axes[0].lines[:2]]
+    (a, b), (c, d) = ((float(y[0]), float(y[-1])) for y in map(np.asarray, curves))
+    rising = f"from {a:.2f} to {b:.2f} and from {c:.2f} to {d:.2f}]"
+    with (ROOT / "docs" / "coverage.csv").open(encoding="utf-8") as lines:
+        cells = [float(row["coverage"]) for row in csv.DictReader(lines)]
+    covered = f"softcal's is between {min(cells):.0%} and {max(cells):.0%}, the plug-in"
+    lines_of_watch = _drawn(monitoring.watch).axes[0].lines
+    since = next(line for line in lines_of_watch if "since" in str(line.get_label()))
+    date = str(since.get_label()).split()[1].rstrip(",")
+    error = f"before {date} and {np.asarray(since.get_ydata())[0]:.3f} since; the evidence"
+    for page, text in (
+        ("gallery.md", studies.format(*hits)),
+        ("uncertainty.md", studies.format(*hits)),
+        ("gallery.md", rising),
+        ("diagram.md", rising),
+        ("gallery.md", covered),
+        ("simulations.md", covered),
+        ("gallery.md", error),
+        ("watch.md", error),
+    ):
+        written = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("\n", " ")
+        assert text in written, page
+
+
+def _drawn(picture: Callable[[], Figure]) -> Figure:
+    with mpl.rc_context(style.LOOK | {"backend": "agg"}):
+        return picture()
 
 
 def test_shaded_area_is_the_smooth_ece() -> None:
