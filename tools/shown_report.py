@@ -23,6 +23,7 @@ COMMAND = (
 
 ITEMS = Path(softcal.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 _BELOW_PICTURES = "where-title"  # the heading of the first section that no picture shows
+_OF_ALTAIR = ("$schema", "config")  # parts of a specification that differ between its versions
 _LONG = re.compile(r"\d+\.\d{5,}")
 
 
@@ -51,7 +52,9 @@ def fingerprint(page: str) -> str:
         message = f"the report has no {_BELOW_PICTURES!r}: state what is below the pictures."
         raise ValueError(message)
     text = " ".join(" ".join(reader.text).split())
-    diagram = json.dumps(json.loads(reader.charts)["diagram"], sort_keys=True)
+    spec = json.loads(reader.charts)["diagram"]
+    drawn = {key: part for key, part in spec.items() if key not in _OF_ALTAIR}
+    diagram = json.dumps(drawn, sort_keys=True)
     diagram = _LONG.sub(lambda number: f"{float(number[0]):.4f}", diagram)
     return hashlib.sha256("\n".join([text, reader.style, diagram]).encode()).hexdigest()
 
