@@ -18,6 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import softcal as sc
+from softcal._display import clipped
 from softcal.datasets import lidc_malignancy
 from softcal.plot import draw_bins, draw_decision, draw_gaps, draw_reliability, draw_watch
 from softcal.plot.diagram import draw_frame, log_odds_bins
@@ -108,8 +109,22 @@ def test_the_histogram_counts_rows(rel: sc.Reliability) -> None:
     shown = rel.plot()
     assert shown.histogram_ is not None
     values, edges, _ = shown.histogram_.get_data()
-    np.testing.assert_array_equal(values, rel.count)
-    np.testing.assert_array_equal(edges, rel.bins.edges)
+    np.testing.assert_array_equal(values[1::3], rel.count)
+    np.testing.assert_array_equal(edges[::3], rel.bins.edges)
+
+
+def test_histograms_of_several_models_do_not_overlap(rel: sc.Reliability, axes: Axes) -> None:
+    bars = []
+    for shown in [rel.plot(axes, legend=False) for _ in range(4)]:
+        assert shown.histogram_ is not None
+        values, edges, _ = shown.histogram_.get_data()
+        np.testing.assert_array_equal(values[1::3], rel.count)
+        np.testing.assert_array_equal(values[::3] + values[2::3], 0)
+        bars.append((np.asarray(edges)[1::3], np.asarray(edges)[2::3]))
+    for (_, end), (start, _) in itertools.pairwise(bars):
+        np.testing.assert_allclose(end, start, atol=1e-12)
+    np.testing.assert_allclose(bars[0][0], rel.bins.edges[:-1])
+    np.testing.assert_allclose(bars[-1][1], rel.bins.edges[1:])
 
 
 def test_legend_shows_smece_interval_bars_and_band(
@@ -225,7 +240,7 @@ def test_custom_style_applies_to_all_parts(rel: sc.Reliability, axes: Axes) -> N
     red = (1.0, 0.0, 0.0)
     assert tuple(shown.intervals_[2][0].get_color()[0][:3]) == red
     assert tuple(shown.band_.get_facecolor()[0][:3]) == red  # type: ignore[index]
-    assert mpl.colors.to_rgb(shown.histogram_.get_edgecolor()) == red
+    assert mpl.colors.to_rgb(shown.histogram_.get_facecolor()[:3]) == red
     with pytest.raises(AttributeError, match="colour"):
         rel.plot(axes, colour="red")
 
@@ -420,7 +435,7 @@ def test_a_title_and_long_names_are_inside_the_figure(
     legends = [each for each in found if each is not None]
     texts = [text for each in legends for text in (*each.get_texts(), each.get_title())]
     written = "".join(text.get_text() for text in (*texts, *figure.texts))
-    for expected in ("A title of many words", *names.values()):
+    for expected in ("A title of many words", *map(clipped, names.values())):
         assert "".join(expected.split()) in "".join(written.split())
     boxes = [each.get_window_extent() for each in legends]
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
@@ -431,6 +446,25 @@ def test_a_title_and_long_names_are_inside_the_figure(
         assert box.x1 <= width
         assert box.y0 >= 0
         assert box.y1 <= height
+
+
+def test_names_that_differ_in_the_middle_alone_are_not_clipped(rng: np.random.Generator) -> None:
+    same = "the same twenty letters and more"
+    names = {"p": f"{same}, first, {same}", "q": f"{same}, second, {same}"}
+    figure = draw_gaps(two_models(rng).rename(names))
+    written = ["".join(text.get_text().split()) for text in figure.legends[0].get_texts()]
+    assert written == ["".join(f"{name}, 95% interval".split()) for name in names.values()]
+
+
+def test_a_long_legend_does_not_shrink_the_panel(rng: np.random.Generator) -> None:
+    tables = two_models(rng)
+    many = {f"a name of a model {k}, of thirty": tables["p"] for k in range(8)}
+    heights = []
+    for models in (dict(tables), many):
+        figure = draw_gaps(models, size="column")
+        figure.draw_without_rendering()
+        heights.append(figure.axes[0].get_window_extent().height)
+    assert heights[1] > 0.7 * heights[0]
 
 
 def test_figure_of_a_watch_names_its_title_and_the_worst_stream() -> None:

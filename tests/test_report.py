@@ -1735,12 +1735,12 @@ def test_watch_page_lists_weeks_if_days_have_few_rows(tmp_path: Path) -> None:
         assert shown == (mondays if weekly else days)[::-1]
         assert sum(int(line[1]) for line in lines) == 60 * rows
         assert ("46 earlier updates" in page) == (not weekly)
-        # A line of a week is the state at its end.
+        # A line of a week is the state at its end, with the largest evidence of the week.
         for line in lines if weekly else []:
             end = str((pd.Timestamp(line[0]) + pd.Timedelta("7D")).date())
-            state = [each for each in states if each.date < end][-1]
-            assert line[3] == f"{state.worst.smece:.4f}"
-            assert line[5] == f"{state.evidence:.3g}"
+            week = [each for each in states if line[0] <= str(each.date) < end]
+            assert line[3] == f"{week[-1].worst.smece:.4f}"
+            assert line[5] == f"{max(each.evidence for each in week):.3g}"
     numbered, _ = watched(tmp_path, rows=5, dates=list(range(20)))
     assert [line[0] for line in lines_of(numbered)] == [str(k) for k in range(19, -1, -1)]
 

@@ -406,10 +406,121 @@ def test_marks_of_an_alarm_are_on_the_axis(dates: tuple[Any, ...]) -> None:
     middle = figure.axes[1]
     label = next(text for text in middle.texts if text.get_text() == "alarm at 20")
     assert middle.bbox.contains(*label.get_window_extent().min)
-    at = np.asarray(middle.lines[-1].get_xdata())
+    (curve,) = (each for each in middle.lines if str(each.get_label()).startswith("all"))
+    at = np.asarray(curve.get_xdata())
     shaded = middle.patches[0].get_window_extent().transformed(middle.transData.inverted())
     assert shaded.x0 == pytest.approx(at[0] - np.diff(at).min() / 2)
     assert shaded.x1 == pytest.approx(at[-1] + np.diff(at).min() / 2)
+
+
+def too_high(rng: np.random.Generator, by: float, n: int = 400) -> sc.Reliability:
+    """Return a day whose predictions are too high by a constant."""
+    p = rng.uniform(size=n)
+    return sc.reliability((rng.uniform(size=n) < np.clip(p - by, 0, 1)).astype(float), p)
+
+
+def test_an_error_does_not_begin_after_the_alarm_that_it_raised(rng: np.random.Generator) -> None:
+    watch = Watch()
+    for day in range(1, 41):
+        state = watch.update(too_high(rng, 0.08 if day <= 20 else 0.5))
+    assert isinstance(state.alarm_date, int)
+    assert state.alarm_date < 20
+    assert isinstance(state.since, int)
+    assert state.since <= state.alarm_date  # the rows since day 21 have more evidence
+    assert f"Since {state.since} its predictions are" in state.sentence
+
+
+def test_sentence_tells_an_error_that_began_after_the_alarm(rng: np.random.Generator) -> None:
+    watch = Watch(by="country")
+    for day in range(1, 31):
+        state = watch.update(segments(rng, "FR" if day <= 4 else "US" if day > 12 else None))
+    assert state.alarm_date == 1
+    assert (state.worst.value, state.since) == ("US", 13)
+    assert state.sentence.startswith(
+        "Alarm on 1. Now p, country = US has the most evidence, from an error that began later. "
+        "Since 13 its predictions are too high"
+    )
+
+
+def test_sentence_tells_that_the_evidence_has_fallen(rng: np.random.Generator) -> None:
+    watch = Watch()
+    states = [watch.update(too_high(rng, 0.3 * (day == 3), 100)) for day in range(60)]
+    assert states[3].alarm
+    fallen = "The evidence has fallen since the alarm: the error may have ended."
+    assert [fallen in state.sentence for state in (states[3], states[-1])] == [False, True]
+
+
+def test_each_stream_has_its_own_alarm_line(rng: np.random.Generator) -> None:
+    watch = Watch(by="country")
+    states = [watch.update(segments(rng, "FR")) for _ in range(2)]
+    lines = {each.value: each.alarm_at for each in states[-1].streams}
+    assert lines == pytest.approx({None: 40, "DE": 240, "FR": 240, "US": 240})
+    for state in states:
+        assert {each.alarm: each.evidence >= each.alarm_at for each in state.streams} == {
+            True: True,
+            False: False,
+        }
+
+
+def test_gaps_since_the_change_are_those_of_its_rows(rng: np.random.Generator) -> None:
+    watch = Watch()
+    days = [too_high(rng, 0.3 * (day > 9)) for day in range(1, 16)]
+    worst = [watch.update(day) for day in days][-1].worst
+    assert worst.since == 10
+    low, gap, high = worst.bin_gaps_since
+    np.testing.assert_allclose(gap, sum(days[10:], days[9]).gap)
+    alone = Watch()
+    same_rows = [alone.update(day) for day in days[9:]][-1].worst
+    assert (low <= same_rows.gap_low).all()  # wider, because the data choose the start
+    assert (high >= same_rows.gap_high).all()
+
+
+def test_a_peak_of_evidence_within_a_week_is_shown(rng: np.random.Generator) -> None:
+    watch = Watch()
+    days = [dt.date(2026, 6, 1) + dt.timedelta(days=k) for k in range(40)]
+    states = [
+        watch.update(too_high(rng, 0.4 * (14 <= k < 17), 25), date=day)
+        for k, day in enumerate(days)
+    ]
+    assert states[-1].alarm
+    assert max(each.log_evidence for each in states[6::7]) < log(20)  # at the ends of weeks
+    weeks = weeks_of(states)
+    found = [week.log_evidence for week in weeks]
+    assert found == [max(each.log_evidence for each in states[k : k + 7]) for k in range(0, 40, 7)]
+    assert [each.worst.log_evidence for each in weeks] == found
+    (curve,) = draw_watch(states, tolerance=0.02, level=0.95).axes[1].lines[1:2]
+    assert np.max(curve.get_ydata()) == pytest.approx(max(found) / log(10))
+
+
+def test_evidence_axis_shows_the_alarm_of_all_and_of_the_worst_segment(
+    rng: np.random.Generator,
+) -> None:
+    watch = Watch(by="country")
+    states = [watch.update(segments(rng, None)) for _ in range(4)]
+    figure = draw_watch(states, tolerance=0.02, level=0.95)
+    middle = figure.axes[1]
+    assert {"20", "1"} <= {label.get_text() for label in middle.get_yticklabels()}
+    worst = states[-1].worst
+    legend = middle.get_legend()
+    assert legend is not None
+    written = [text.get_text() for text in legend.get_texts()]
+    assert written == ["all: alarm at 20", f"{worst.name}: alarm at {worst.alarm_at:.4g}"]
+    dashed = [line for line in middle.lines if line.get_linestyle() == "--"]
+    drawn = [10 ** float(np.asarray(line.get_ydata())[0]) for line in dashed]
+    assert drawn == pytest.approx([20, worst.alarm_at])
+
+
+def test_figure_of_an_alarm_shows_the_errors_before_and_since(rng: np.random.Generator) -> None:
+    watch = Watch()
+    states = [watch.update(too_high(rng, 0.3 * (day > 9))) for day in range(1, 16)]
+    above, _, below = draw_watch(states, tolerance=0.02, level=0.95).axes
+    lines = {str(line.get_label()): line for line in above.lines}
+    assert {"alarm on 10", "since 10, with its band", "before, with its 95% band"} <= {*lines}
+    before = np.asarray(lines["before, with its 95% band"].get_xdata())
+    np.testing.assert_array_equal(before, np.arange(1, 10))
+    points = np.concatenate([np.asarray(each[0].get_ydata()) for each in below.containers])
+    np.testing.assert_allclose(np.sort(points), np.sort(states[-1].worst.bin_gaps_since[1]))
+    assert below.get_ylabel() == "gap since then"
 
 
 @pytest.mark.parametrize(

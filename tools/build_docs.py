@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 from pictures import draw_all
-from pictures.style import nodules
-from softcal.cli.demo import write_nodule_report
+from shown_report import write_shown_report
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
@@ -30,7 +29,7 @@ _FETCHED = re.compile(r"<(?:script|img|link)[^>]+(?:src|href)=.(https?://[^\"' >
 def main() -> None:
     """Draw the figures and build strictly; fail on warnings and on anything a page would fetch."""
     draw_all(MADE)
-    write_nodule_report(MADE / "report.html", nodules())
+    write_shown_report(MADE / "report.html")
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     CHANGELOG.write_text(text.replace("](docs/", "]("), encoding="utf-8")
     tool = Path(sys.executable).with_name("zensical")

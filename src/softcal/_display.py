@@ -22,6 +22,19 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
+LONGEST_NAME, HEAD, TAIL = 32, 20, 11  # of a name in a legend, or in a card beside another one
+
+
+def clipped(name: str) -> str:
+    """Leave out the middle of a long name, and escape it as `printable` does.
+
+    >>> clipped("resnet_152_finetuned_on_imagenet_and_radiology_reports")
+    'resnet_152_finetuned…ogy_reports'
+    """
+    name = printable(name)
+    return name if len(name) <= LONGEST_NAME else f"{name[:HEAD]}…{name[-TAIL:]}"
+
+
 def error_name(*, hard_labels: bool) -> str:
     """Return what the calibration error is called, which depends on the labels of all models.
 

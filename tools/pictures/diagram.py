@@ -65,10 +65,12 @@ def diagram_band() -> Figure:
 
 
 def _two_models() -> sc.TableSet:
+    """Scan the rows, as `softcal plot` does with --name."""
     items = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
     models = ["prob_rf_all", "prob_lr_geometry"]
     share = sc.Shares("soft_malignant", votes="n_readers")
-    return sc.scan(items, y_true=share, y_prob=models)
+    found = sc.scan(items, y_true=share, y_prob=models)
+    return found.rename({models[0]: "random forest", models[1]: "logistic regression"})
 
 
 def gaps() -> Figure:

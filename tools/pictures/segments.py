@@ -27,5 +27,6 @@ def audited() -> Figure:
     names = [" and ".join(f"{key} = {value}" for key, value in s.where.items()) for s in found]
     ax.set_yticks(range(len(found)), names)
     ax.axvline(0, color="0.3", linewidth=0.8)
+    ax.locator_params(axis="x", nbins=4)
     ax.set_xlabel("mean prediction minus mean label\n(simultaneous 95% intervals)")
     return figure

@@ -15,6 +15,8 @@ from pictures.style import FAINT, INK
 from softcal.plot.sheet import BLUE, GREEN, VERMILLION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _COVERAGE = Path(__file__).parents[2] / "docs" / "coverage.csv"
 _STUDIES, _ROWS, _RESAMPLES = 30, 1000, 300
+_HIT_OR_MISS = (BLUE, VERMILLION)
 _LABELS = {
     "hard": "0/1",
     "votes of 3": "3 votes",
@@ -35,40 +38,39 @@ _LABELS = {
 
 def thirty_studies() -> Figure:
     """Draw the intervals of softcal and of the bootstrap for thirty data sets."""
-    figure = Figure(figsize=(7, 6.2), layout="constrained")
-    axes = figure.subplots(2, 1, sharex=True)
-    for ax, excess in zip(axes, (0.0, 0.15), strict=True):
-        _draw_studies(ax, excess)
-    axes[1].set_xlabel(f"{_STUDIES} data sets of {_ROWS:,} outcomes each")
-    axes[1].set_xticks([])
+    figure = Figure(figsize=(7.2, 5.4), layout="constrained")
+    rows = figure.subplots(2, 2, sharex=True, sharey="row")
+    for pair, excess in zip(rows, (0.0, 0.15), strict=True):
+        _draw_studies(pair, excess)
+    figure.supxlabel(f"{_STUDIES} data sets of {_ROWS:,} outcomes each", fontsize=12)
+    figure.supylabel("95% interval of the error", fontsize=12)
+    lines = {color: rows[0][0].plot([], [], color=color, linewidth=3)[0] for color in _HIT_OR_MISS}
+    names = ["contains the true error", "misses it"]
+    figure.legend(lines.values(), names, loc="outside upper left", ncols=2, borderpad=0)
     return figure
 
 
-def _draw_studies(ax: Axes, excess: float) -> None:
+def _draw_studies(pair: Sequence[Axes], excess: float) -> None:
     """Draw one model that predicts p where the rate is p - excess (p - 1/2)."""
     rng = np.random.default_rng(8)
     # Ten bins of width 1/10: the gap at the middle of each is its mean, and their mean is exact.
     truth = excess * 0.25
-    missed = {"bootstrap": 0, "softcal": 0}
+    hits = [0, 0]
     for study in range(_STUDIES):
         p = rng.random(_ROWS)
         y = (rng.random(_ROWS) < p - excess * (p - 0.5)).astype(float)
         found = sc.smece_interval(sc.reliability(y, p))
-        for name, (low, high), color, shift in (
-            ("bootstrap", _bootstrap(y, p, rng), VERMILLION, 0.2),
-            ("softcal", (found.low, found.high), BLUE, -0.2),
-        ):
-            missed[name] += not low <= truth <= high
-            ax.plot([study + shift] * 2, [low, high], color=color, linewidth=3)
-    ax.axhline(truth, color=INK, linewidth=1.5, linestyle="--")
-    kind = "A calibrated" if truth == 0 else "An overconfident"
-    ax.set_title(f"{kind} model: true error {truth:g}")
-    ax.set(ylabel="95% interval", ylim=(-0.004, None))
-    for name, color, height in (("softcal", BLUE, 0.97), ("bootstrap", VERMILLION, 0.87)):
-        hit = _STUDIES - missed[name]
-        text = f"{name}: {hit} of {_STUDIES} contain the truth"
-        ax.text(0.99, height, text, color=color, transform=ax.transAxes, ha="right", va="top")
-    ax.set_ylim(top=1.3 * ax.get_ylim()[1])
+        for k, (low, high) in enumerate(((found.low, found.high), _bootstrap(y, p, rng))):
+            hit = low <= truth <= high
+            hits[k] += hit
+            color = _HIT_OR_MISS[not hit]
+            pair[k].plot([study, study], [low, high], color=color, linewidth=3)
+    kind = "Calibrated" if truth == 0 else "Overconfident"
+    for ax, name, number in zip(pair, ("softcal", "bootstrap"), hits, strict=True):
+        ax.axhline(truth, color=INK, linewidth=1.5, linestyle="--")
+        ax.set_title(f"{kind} model, error {truth:g}\n{name}: {number} of {_STUDIES}", fontsize=12)
+        ax.set_xticks([])
+        ax.set_ylim(bottom=-0.004)
 
 
 def _bootstrap(y: FloatArray, p: FloatArray, rng: np.random.Generator) -> tuple[float, float]:

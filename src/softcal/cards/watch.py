@@ -42,7 +42,10 @@ class Since:
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A model, or one of its segments if `by` names a column, as watched so far."""
+    """A model, or one of its segments if `by` names a column, as watched so far.
+
+    It raises an alarm alone if its evidence reaches `alarm_at`.
+    """
 
     pred: str
     by: str | None
@@ -50,6 +53,7 @@ class Stream:
     name: str
     n: int
     log_evidence: float
+    alarm_at: float
     alarm: bool
     smece_new: float | None
     smece: float | None
@@ -166,7 +170,8 @@ class WatchCard(Card):
             Column(f"{error}\nthat {unit}", "{smece_new:.4f}"),
             Column(f"{error}\nso far", "{smece:.4f}"),
             Column(f"{100 * self.level:g}% band", "{low:.3f} to {high:.3f}"),
-            Column("evidence", "{evidence}"), Column("p-value", "{pvalue:p}"), Column("", "{mark}"),
+            Column("largest\nevidence" if self.weeks else "evidence", "{evidence}"),
+            Column("p-value", "{pvalue:p}"), Column("", "{mark}"),
         )  # fmt: skip
         lines = [
             _Line(str(day.date), day.n, next(s for s in day.streams if s.pred == model),
@@ -209,7 +214,7 @@ def _ranked(what: str, streams: Sequence[Stream], error: str) -> Iterator[Part]:
     columns = (
         Column(what.lower().removesuffix("s"), "{date:name}"), Column("rows", "{n:,}"),
         Column(f"{error}\nso far", "{smece:.4f}"), Column("evidence", "{evidence}"),
-        Column("", "{mark}"),
+        Column("alarm at", "{stream.alarm_at:.4g}"), Column("", "{mark}"),
     )  # fmt: skip
     lines = [
         _Line(each.name, each.n, each, each.log_evidence, each.alarm)
@@ -239,6 +244,6 @@ def _stream(found: StreamState) -> Stream:
     }  # fmt: skip
     return Stream(
         pred=found.model, by=found.column, value=found.value, name=found.name, n=found.n,
-        log_evidence=found.log_evidence, alarm=found.alarm,
+        log_evidence=found.log_evidence, alarm_at=found.alarm_at, alarm=found.alarm,
         **{key: None if isnan(number) else number for key, number in numbers.items()},
     )  # fmt: skip

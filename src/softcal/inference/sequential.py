@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, inf, log, nan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -194,6 +194,7 @@ class _Stream:
         # The log evidence of each pattern, sign, and rate, over the starts so far.
         self._since = np.full((2, 2, _DAYS.size), log(_FIRST_SHARE))
         self.log_evidence = self.highest = 0.0
+        self.alarm: tuple[int, Date] | None = None  # the first update in which it raised one
         self.smece_new = nan
         self.has_hard_labels = True
 
@@ -309,8 +310,11 @@ class StreamState(_display.Printed):
         The number of rows so far.
     log_evidence : float
         Natural logarithm of `evidence`.
-    alarm : bool
-        Whether this stream alone has raised an alarm, now or earlier.
+    alarm_at : float
+        The evidence at which this stream alone raises an alarm. It is larger than that of the
+        `Watch`, whose error rate all models and segments share.
+    alarm_date : str or int or None
+        The date on which this stream alone first raised an alarm.
     smece_new : float
         SMECE of the rows of this update alone; NaN without rows.
     edges : ndarray
@@ -324,7 +328,8 @@ class StreamState(_display.Printed):
     value: str | None
     n: int
     log_evidence: float
-    alarm: bool
+    alarm_at: float
+    alarm_date: Date | None
     smece_new: float
     edges: FloatArray
     has_hard_labels: bool
@@ -332,6 +337,11 @@ class StreamState(_display.Printed):
     _tolerance: float
     _sums: _Sums
     _starts: tuple[_Start, ...]
+
+    @property
+    def alarm(self) -> bool:
+        """Whether this stream alone has raised an alarm, now or earlier."""
+        return self.alarm_date is not None
 
     @property
     def evidence(self) -> float:
@@ -369,23 +379,23 @@ class StreamState(_display.Printed):
     @property
     def gap(self) -> FloatArray:
         """Mean prediction minus mean label in each bin; NaN if a bin has no rows."""
-        return -_per(self._sums.bins[0], self._sums.bins[1])
+        return _gaps(self._sums)
 
     @property
     def gap_low(self) -> FloatArray:
         """Lower ends of a band of the gaps that holds for all bins simultaneously at all times."""
-        return np.maximum(self.gap - self._gap_reach, -1.0)
+        return np.maximum(self.gap - self._gap_reach(self._sums), -1.0)
 
     @property
     def gap_high(self) -> FloatArray:
         """Upper ends of the band."""
-        return np.minimum(self.gap + self._gap_reach, 1.0)
+        return np.minimum(self.gap + self._gap_reach(self._sums), 1.0)
 
-    @cached_property
-    def _gap_reach(self) -> FloatArray:
-        _, weight, variance = self._sums.bins
-        reach = largest_sum(variance, log(2 * weight.size) - log(1 - self._level))
-        return _per(reach, weight)
+    def _gap_reach(self, sums: _Sums, share: float = 1.0) -> FloatArray:
+        """Return the reach of the band of each gap, with a share of the probability to miss."""
+        _, weight, variance = sums.bins
+        needed = log(2 * weight.size) - log((1 - self._level) * share)
+        return _per(largest_sum(variance, needed), weight)
 
     # The rows since the error began
 
@@ -398,8 +408,18 @@ class StreamState(_display.Printed):
         return self._starts[best], since[best]
 
     @property
+    def _start_share(self) -> float:
+        """The share of 1 - level of the start, as in `low_since`."""
+        day = self._begin[0].day
+        return 1 / (day * (day + 1))
+
+    @property
     def since(self) -> Date | None:
-        """The date since which the evidence is largest: of an alarm, when the error began."""
+        """The date since which the evidence is largest: of an alarm, when the error began.
+
+        Rows up to an alarm raised it, so the error that it found began on its date or earlier: if
+        this stream alone has raised one, no later date is considered.
+        """
         return self._begin[0].date if self.n else None
 
     @property
@@ -445,8 +465,18 @@ class StreamState(_display.Printed):
     def _reach_since(self) -> float:
         if not self.n:
             return nan
-        start, sums = self._begin
-        return self._reach_of(sums, 1 / (start.day * (start.day + 1)))
+        return self._reach_of(self._begin[1], self._start_share)
+
+    @property
+    def bin_gaps_since(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The gap of each bin since then, between the ends of a band as in `low_since`.
+
+        The order is lower end, gap, upper end. The band holds for all bins simultaneously.
+        """
+        if not self.n:
+            return self.gap_low, self.gap, self.gap_high
+        gap, reach = _gaps(self._begin[1]), self._gap_reach(self._begin[1], self._start_share)
+        return np.maximum(gap - reach, -1.0), gap, np.minimum(gap + reach, 1.0)
 
     def after(self, earlier: StreamState | None) -> StreamState:
         """Return this state with the SMECE of all rows after an earlier state as `smece_new`."""
@@ -557,10 +587,18 @@ class WatchState(_display.Printed):
                 f"No alarm. {numbers} {self.error_name} so far {worst.smece:.4f} "
                 f"({worst.low:.4f} to {worst.high:.4f})."
             )
+        alarm = f"Alarm on {self.alarm_date} for {name}."
+        if _later_than(worst.since, self.alarm_date):  # others raised it
+            alarm = (
+                f"Alarm on {self.alarm_date}. Now {name} has the most evidence, from an error that "
+                "began later."
+            )
         return (
-            f"Alarm on {self.alarm_date} for {name}. Since {worst.since} its predictions are "
+            f"{alarm} Since {worst.since} its predictions are "
             f"{worst.direction}, with a mean gap of {worst.gap_since:+.4f} and {self.error_name} "
             f"{worst.smece_since:.4f} ({worst.low_since:.4f} to {worst.high_since:.4f}). {numbers}"
+            + " The evidence has fallen since the alarm: the error may have ended."
+            * (self.log_evidence < 0)
         )
 
 
@@ -801,15 +839,18 @@ class Watch:
 
     def _state(self, n: int, date: Date) -> WatchState:
         alarm_at = -log(1 - self._level)
-        streams = {
-            name: StreamState(
-                *name, stream.n, stream.log_evidence,
-                stream.highest + log(self._shares[name]) >= alarm_at,
+        streams = {}
+        for name, stream in self._streams.items():
+            own_alarm_at = alarm_at - log(self._shares[name])
+            if stream.alarm is None and stream.highest >= own_alarm_at:
+                stream.alarm = self._updates, date
+            last_start, alarm_date = stream.alarm or (self._updates, None)
+            streams[name] = StreamState(
+                *name, stream.n, stream.log_evidence, _exp(own_alarm_at), alarm_date,
                 stream.smece_new, stream.bins.edges, stream.has_hard_labels, self._level,
-                self._tolerance, stream.sums, tuple(stream.starts),
-            )
-            for name, stream in self._streams.items()
-        }  # fmt: skip
+                self._tolerance, stream.sums,
+                tuple(each for each in stream.starts if each.day <= last_start),
+            )  # fmt: skip
         shared = [log(self._shares[name]) + each.log_evidence for name, each in streams.items()]
         # The unassigned share has an evidence of 1.
         rest = 1 - sum(self._shares.values())
@@ -823,6 +864,16 @@ class Watch:
             date, n, log_evidence, _exp(-self._highest), alarm, self._alarm_date,
             tuple(streams.values()), worst,
         )  # fmt: skip
+
+
+def _later_than(date: Date | None, other: Date | None) -> bool:
+    """Return whether the date of an update is later than that of another."""
+    return cast("Day", day_of(str(date))) > cast("Day", day_of(str(other)))
+
+
+def _gaps(sums: _Sums) -> FloatArray:
+    """Return the mean prediction minus the mean label of each bin."""
+    return -_per(sums.bins[0], sums.bins[1])
 
 
 def _smece(bins: FloatArray) -> float:

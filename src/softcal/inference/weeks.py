@@ -38,9 +38,10 @@ def weeks_of(states: Sequence[WatchState]) -> list[WatchState]:
     -------
     list of WatchState
         The last state of each week. Its `date` is the Monday, its `n` the rows of the week, and
-        `smece_new` of each stream the SMECE of the rows of the week. The list is empty if updates
-        have 30 rows or more on average, or if their dates are numbers, are in fewer than three
-        weeks, or are a week or more apart.
+        `smece_new` of each stream the SMECE of the rows of the week. The evidence is the largest of
+        the week, which decides about an alarm. The list is empty if updates have 30 rows or more on
+        average, or if their dates are numbers, are in fewer than three weeks, or are a week or more
+        apart.
 
     Examples
     --------
@@ -61,11 +62,19 @@ def weeks_of(states: Sequence[WatchState]) -> list[WatchState]:
     for monday, days in weeks.items():
         last = days[-1]
         names = [(each.model, each.column, each.value) for each in last.streams]
+        # Streams keep their places; those that appear within the week come last.
+        of_days = [day.streams for day in days]
         streams = [
-            each.after(earlier.get(name)) for name, each in zip(names, last.streams, strict=True)
+            replace(
+                each.after(earlier.get(name)),
+                log_evidence=max(day[k].log_evidence for day in of_days if k < len(day)),
+            )
+            for k, (name, each) in enumerate(zip(names, last.streams, strict=True))
         ]
-        worst = streams[last.streams.index(last.worst)]
-        rows = sum(day.n for day in days)
-        out.append(replace(last, date=monday.label(), n=rows, streams=tuple(streams), worst=worst))
+        out.append(replace(
+            last, date=monday.label(), n=sum(day.n for day in days), streams=tuple(streams),
+            worst=streams[last.streams.index(last.worst)],
+            log_evidence=max(day.log_evidence for day in days),
+        ))  # fmt: skip
         earlier = dict(zip(names, last.streams, strict=True))
     return out

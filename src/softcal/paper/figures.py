@@ -30,33 +30,38 @@ def reliability_diagrams() -> Figure:
     rng = np.random.default_rng(SEED)
     x, e = rng.uniform(-HALF_WIDTH, HALF_WIDTH, 5000), rng.uniform(0, 1, 5000)
     models = predictions(2.0, x, e)
-    figure = Figure(figsize=(11, 3.1), layout="constrained")
-    axes = figure.subplots(1, len(models), sharex=True, sharey=True)
-    for ax, (letter, p) in zip(axes, models.items(), strict=True):
+    figure = Figure(figsize=(7.2, 5.3), layout="constrained")
+    axes = figure.subplot_mosaic("ABC;DE.", sharex=True, sharey=True)
+    for letter, p in models.items():
+        ax = axes[letter]
         soft, hard = reliability(models["A"], p), reliability(x >= 0, p)
-        for rel, name, style in ((hard, "thresholded label", _HARD), (soft, "soft label", _SOFT)):
+        for rel, name, style in (
+            (hard, "thresholded\n(ECE)", _HARD),
+            (soft, "soft label\n(SMECE)", _SOFT),
+        ):
             looks = {"label": name, "markersize": 5, **style}
             ReliabilityDisplay(rel).plot(
                 ax, intervals=False, histogram=False, legend=False, **looks
             )
-        ax.set_title(f"{letter}  {MODELS[letter]}", fontsize=10)
-        ax.text(
-            0.03, 0.97, f"SMECE {soft.smece:.3f}\nECE {hard.smece:.3f}", va="top",
-            transform=ax.transAxes, fontsize=8.5,
-        )  # fmt: skip
+        errors = f"SMECE {soft.smece:.3f}, ECE {hard.smece:.3f}"
+        ax.set_title(f"{letter}  {MODELS[letter]}\n{errors}", fontsize=10, loc="left")
         ax.set(aspect="equal", xlabel="", ylabel="")
+        ax.tick_params(labelbottom=letter in "CDE")  # nothing is below C
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"])
-    axes[2].set_xlabel("mean prediction in the bin")
-    axes[0].set_ylabel("mean label in the bin")
-    lines, names = axes[0].get_legend_handles_labels()
-    figure.legend(lines[::-1], names[::-1], frameon=False, loc="outside lower center", ncols=3)
+    figure.supxlabel("mean prediction in the bin", fontsize=11)
+    figure.supylabel("mean label in the bin", fontsize=11)
+    lines, names = axes["A"].get_legend_handles_labels()
+    figure.legend(
+        lines[::-1], names[::-1], frameon=False, fontsize=11, loc="center left",
+        bbox_to_anchor=(0.7, 0.29),
+    )  # fmt: skip
     return figure
 
 
 def over_steepness(sweep: Sweep) -> Figure:
     """Draw both metrics over k, with exact limits as lines and experiment 2 as points."""
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    figure = Figure(figsize=(7.4, 4.2), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     fine = np.geomspace(min(STEEPNESSES), max(STEEPNESSES), 200)
     for m, (ax, name, limit) in enumerate(
@@ -75,7 +80,8 @@ def over_steepness(sweep: Sweep) -> Figure:
         _plain_ticks(ax, STEEPNESSES)
         bare(ax)
     axes[0].set_ylabel("calibration error")
-    axes[1].legend(frameon=False, fontsize=9, loc="upper right")
+    names = axes[1].get_legend_handles_labels()
+    figure.legend(*names, frameon=False, fontsize=10, loc="outside lower left", ncols=3)
     axes[0].text(0.98, 0.97, "lines: exact limits\npoints: n = 5,000", ha="right", va="top",
                  transform=axes[0].transAxes, fontsize=9, color="0.3")  # fmt: skip
     return figure
@@ -122,7 +128,7 @@ def confidently_wrong(spread: Spread, outcomes: Outcomes) -> Figure:
     text = "ECE, outcomes drawn with\nthe posterior probability"
     _note(ax, text, (outcomes.n[2], outcomes.drawn[2]), (0, 8), ha="left", va="bottom")
     ax.plot(n, spread.mean[_CLOSED, 0, 0], **_SOFT, clip_on=False)
-    _note(ax, "SMECE: exactly 0", (n[0], 0), (4, 5))
+    _note(ax, "SMECE: 0", (n[0], 0), (8, 5))
     ax.set(xscale="log", xlabel="sample size n", ylabel="error of the perfect model",
            ylim=(0, 0.16))  # fmt: skip
     _plain_ticks(ax, spread.n)

@@ -269,7 +269,7 @@ class ReliabilityDisplay:
         name = f"{sheet.legend_name(self.name)}:"
         if len(name) + len(smece) < _WIDEST:
             return f"{name} {smece}"
-        return f"{sheet.wrapped(name, _WIDEST)}\n{smece}"
+        return f"{sheet.wrapped(name, _WIDEST - 2)}\n{smece}"
 
     def _draw_intervals(self, color: Any) -> ErrorbarContainer:
         several = self.rel.count > 1
@@ -311,12 +311,23 @@ class ReliabilityDisplay:
         if axes is None:  # along the bottom of the given axes, behind everything
             axes = self.ax_.inset_axes((0, 0, 1, 0.16), sharex=self.ax_, zorder=0, label=_HISTOGRAM)
             axes.set_axis_off()
-        first = not axes.patches  # only the first is filled, so that all are visible
-        return axes.stairs(
-            self.rel.count, self._edges(), fill=True,
-            facecolor=(style["color"], 0.25 if first else 0.0), edgecolor=style["color"],
-            linewidth=0.9, linestyle=style["linestyle"],
-        )  # fmt: skip
+        edges = self._edges()
+        # A bar between two spaces per bin, whose widths follow from the number of models.
+        values = np.pad(self.rel.count[:, None], ((0, 0), (1, 1))).ravel()
+        places = np.append(np.repeat(edges[:-1], 3), edges[-1])
+        bars = axes.stairs(values, places, fill=True, color=style["color"], alpha=0.5, linewidth=0)
+        _draw_side_by_side(axes)
+        return bars
+
+
+def _draw_side_by_side(axes: Axes) -> None:
+    """Divide each bin of a histogram among the models."""
+    histograms = cast("list[StepPatch]", list(axes.patches))
+    for k, histogram in enumerate(histograms):
+        values, places, _ = histogram.get_data()
+        edges = np.asarray(places)[::3]
+        starts = edges[:-1] + np.diff(edges) * np.array([[0], [k], [k + 1]]) / len(histograms)
+        histogram.set_data(values, np.append(starts.T.ravel(), edges[-1]))
 
 
 def _inside(values: FloatArray) -> FloatArray:

@@ -165,12 +165,12 @@ def draw_reliability(
     logit, on_axis = _drawn(tables, logit=logit)
     parts = parts_of(tables, by, ordered=ordered)
     drawn = parts_of(on_axis, by, ordered=ordered)
-    error, alone = error_of(tables), [*parts] == [""]
+    error, alone, short = error_of(tables), [*parts] == [""], sheet.short_names(tables)
     page = None if alone else Sheet(size, title, 6.4, len(parts))
     panels = page.panels if page else [diagram.diagram_axes(Figure, size, title)]
     for ax, (part, models) in zip(panels, parts.items(), strict=True):
         for name, rel in models.items():
-            named = name if alone else None
+            named = short[name] if alone else None
             shown = diagram.ReliabilityDisplay(drawn[part][name], name=named, level=level)
             shown.error = error
             shown.smece = smece_interval(rel, level=level)  # on the bins that were asked for
@@ -185,7 +185,7 @@ def draw_reliability(
         labels = [str(line.get_label()).removeprefix(f"{error} ") for line in lines]
         page.name(ax, f"{part}: {error}", labels)
         for line, name in zip(lines, models, strict=True):
-            line.set_label(sheet.legend_name(name))  # for the legend of the figure
+            line.set_label(sheet.legend_name(short[name]))  # for the legend of the figure
     low, high = zip(*(ax.get_xlim() for ax in panels), strict=True)
     for ax in panels:
         ax.set(xlim=(min(low), max(high)), ylim=(min(low), max(high)))
@@ -227,7 +227,7 @@ def draw_gaps(
     rows = -(-len(parts) // sheet.columns_of(size, len(parts)))
     height = 3.9 if len(parts) == 1 else 1.2 + 2.2 * rows
     page = Sheet(size, title, height, len(parts), sharex=True, sharey=True)
-    limit = 0.01
+    limit, short = 0.01, sheet.short_names(tables)
     for ax, (part, models) in zip(page.panels, parts.items(), strict=True):
         ax.axhline(0, color="0.3", linewidth=0.9)
         for k, (name, rel) in enumerate(models.items()):
@@ -241,7 +241,7 @@ def draw_gaps(
             looks = {
                 "fmt": style["marker"], "color": style["color"], "markeredgecolor": "white",
                 "markeredgewidth": 0.5, "markersize": (0.3 if many else 0.55) * page.points,
-                "elinewidth": 0.8 if many else 1.3, "label": _with_level(name, level),
+                "elinewidth": 0.8 if many else 1.3, "label": _with_level(short[name], level),
             }  # fmt: skip
             draw_intervals(ax, rel.mean_prob if logit else at, rel.gap, limits, rel.count, **looks)
         if part:
@@ -339,14 +339,14 @@ def draw_bins(
         )
         raise InputError(message)
     lines = lines_of(parts_of(tables.coarsen(tables.grid), by, ordered=ordered))
-    page = Sheet(size, title, 3.9)
+    page, short = Sheet(size, title, 3.9), sheet.short_names(lines)
     (ax,), numbers = page.panels, [len(bins) for bins in choices]
     for k, (name, fine) in enumerate(lines.items()):
         found = [smece_interval(fine.coarsen(bins), level=level) for bins in choices]
         sheet.draw_curve(
             ax, numbers, *([getattr(each, end) for each in found] for end in sheet.ENDS),
             **style_of(k), linewidth=1.4, markersize=0.5 * page.points, markeredgecolor="white",
-            markeredgewidth=0.5, label=_with_level(name, level), curves=len(lines),
+            markeredgewidth=0.5, label=_with_level(short[name], level), curves=len(lines),
         )  # fmt: skip
     ax.axvline(len(tables.bins), color="0.55", linestyle=":", linewidth=1)
     ax.set(xscale="log", xlim=(numbers[0], numbers[-1]))
@@ -395,10 +395,10 @@ def draw_decision(
         np.allclose(a.treat_all, b.treat_all) for a in curves.values() for b in curves.values()
     )
     treat_all = "treat all" if alike else "treat all: thin lines"  # parts of the data differ
-    styles = {}
+    styles, short = {}, sheet.short_names(curves)
     for k, (name, curve) in enumerate(curves.items()):
         styles[name] = style_of(k) | {"marker": "", "linewidth": 1.6}
-        label = _with_level(name, curve.level)
+        label = _with_level(short[name], curve.level)
         looks = {"label": label, "zorder": 3, "curves": len(curves)}
         _draw_benefit(above, curve, **styles[name], **looks)
         at, cost = _in_order(curve, "threshold", "cost")
@@ -452,7 +452,7 @@ def draw_routes(
     >>> draw_routes({"model": found}).axes[0].get_xlabel()
     'rows accepted, the surest first'
     """
-    page = Sheet(size, title, 4.2)
+    page, short = Sheet(size, title, 4.2), sheet.short_names(routes)
     (ax,) = page.panels
     for k, (name, found) in enumerate(routes.items()):
         style, curve = style_of(k), found.curve
@@ -463,7 +463,7 @@ def draw_routes(
             said += f" (hardened labels: {found.hardened.share:.0%})"
         sheet.draw_curve(
             ax, at, *ends, color=style["color"], curves=len(routes), linewidth=1.6,
-            linestyle=style["linestyle"], label=f"{_with_level(name, found.level)}: {said}",
+            linestyle=style["linestyle"], label=f"{_with_level(short[name], found.level)}: {said}",
         )  # fmt: skip
         for rule, filled in ((found.rule, style["color"]), (found.hardened, "white")):
             if rule is not None:

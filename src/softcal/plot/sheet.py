@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
-from softcal._display import printable
+from softcal._display import clipped, printable
 from softcal._io import written_whole
 from softcal._optional import naming_the_extra
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -65,6 +66,7 @@ _SIZES = {
     "talk": Paper(6.4, 0.0, 10.0),
 }  # fmt: skip
 WIDE_SCREEN = 9 / 16
+_USUAL_LINES = 4  # of the legend of a figure, for which its height has room
 
 
 def paper_of(size: Size | None) -> Paper:
@@ -106,6 +108,18 @@ def legend_name(name: str) -> str:
     """Return a name for a legend: a dollar would start a formula, and _ at its start hides it."""
     name = printable(name).replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the name of each model in a legend: clipped, unless two would then be the same.
+
+    >>> first, second = "resnet_152_finetuned_on_chest_ct_scans", "logistic regression"
+    >>> [*short_names([first, second]).values()]
+    ['resnet_152_finetuned…st_ct_scans', 'logistic regression']
+    """
+    short = {name: clipped(name) for name in names}
+    often = Counter(short.values())
+    return {name: each if often[each] == 1 else name for name, each in short.items()}
 
 
 def wrapped(text: str, widest: float) -> str:
@@ -188,7 +202,7 @@ class Sheet:
         from matplotlib.figure import Figure
 
         self._title, paper = title, paper_of(size)
-        self.points = paper.points
+        self.points, self._is_slide = paper.points, size == "talk"
         self.columns = columns_of(size, parts)
         inches = height * paper.width / paper_of(None).width * paper.shape
         self.figure = Figure(
@@ -231,11 +245,16 @@ class Sheet:
                 below = k + self.columns >= len(self.panels)
                 ax.tick_params(labelbottom=below, labelleft=k % self.columns == 0)
         title = wrapped_title(self.figure, self._title, self.points)
-        self.figure.legend(
+        legend = self.figure.legend(
             **_fitted(self.panels[0], 0.9 * self.points), loc="outside upper left", frameon=False,
             borderpad=0, alignment="left", title=title,
             title_fontproperties={"size": 1.1 * self.points, "weight": "bold"},
         )  # fmt: skip
+        if not self._is_slide:  # lines of a long legend do not shrink the panels
+            self.figure.draw_without_rendering()
+            usual = _USUAL_LINES * 1.4 * self.points
+            more = legend.get_window_extent().height / self.figure.dpi - usual / 72
+            self.figure.set_figheight(self.figure.get_figheight() + max(more, 0))
         return self.figure
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
+from softcal._display import HEAD, LONGEST_NAME, TAIL
 from softcal._io import written_whole
 from softcal.exceptions import InputError
 from softcal.plot.sheet import COLORS, LINES, MARKS
@@ -67,10 +68,13 @@ def _styled(
 ) -> Any:
     """Return a channel that shows the model, in the legend above the chart too.
 
-    Channels of the same models share one legend. It is part of a chart that a reader saves.
+    Channels of the same models share one legend. It is part of a chart that a reader saves. Names
+    are clipped as in cards, to fit a phone; the tables have whole names.
     """
     given = alt.Legend(
         orient="top", columns=1, title=None, labelFontSize=12, labelLimit=alt.ExprRef("width - 30"),
+        labelExpr=f"length(datum.label) > {LONGEST_NAME} ? slice(datum.label, 0, {HEAD}) + '…' "
+        f"+ slice(datum.label, -{TAIL}) : datum.label",
         symbolOpacity=1, **looks,
     )  # fmt: skip
     styles = [styles[k % len(styles)] for k in range(len(models))]
@@ -153,10 +157,10 @@ def _diagram(models: list[str]) -> dict[str, Any]:
 def _histogram(models: list[str]) -> dict[str, Any]:
     chart = (
         alt.Chart(alt.NamedData("bins"))
-        .mark_rect(opacity=0.45)
+        .mark_rect(opacity=0.6)
         .encode(
-            x=alt.X("left:Q", scale=_UNIT, axis=alt.Axis(title="prediction", tickCount=6)),
-            x2="right:Q",
+            x=alt.X("start:Q", scale=_UNIT, axis=alt.Axis(title="prediction", tickCount=6)),
+            x2="stop:Q",
             y2=alt.datum(0),
             y=alt.Y(
                 "share:Q",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import RANGE, ends, error_name, percent, printable
+from softcal._display import RANGE, clipped, ends, error_name, percent, printable
 from softcal._validation.days import day_of
 from softcal.cards.card import chance, limit, plain
 from softcal.cards.classes import ClassScoreCard
@@ -60,7 +60,6 @@ _SEGMENTS_SHOWN = 20  # the others are folded
 _BINS_SHOWN = 5  # of those that stand out; the others are folded
 _MOST_CLASSES = 200  # per model that the page lists; the CSV download has all
 _MOST_CLASSES_SAVED = 100  # in the tables that a reader can download
-_LONGEST_NAME = 32  # in a card beside another one
 _USUAL_LEVEL = 0.95  # of every command
 _NEARLY_0 = 1e-6  # the end of the first bin of a grid
 _MARKS = {
@@ -252,7 +251,7 @@ def _write(path: Path, said: dict[str, Any], drawn: dict[str, Any]) -> None:
         "script": own_text("page.js"),
     }
     filters = {
-        "breakable": _breakable, "clipped": _clipped, "command": _command, "listed": _listed,
+        "breakable": _breakable, "clipped": clipped, "command": _command, "listed": _listed,
         "limit": limit, "points": points, "signed": signed, "signed_limit": signed_limit,
         "chance": chance,
     }  # fmt: skip
@@ -403,16 +402,6 @@ def _breakable(name: str) -> Markup:
 
     parts = re.split(r"(?<=[_\-./])(?=\w)", printable(name))
     return Markup("<wbr>").join(escape(part) for part in parts)
-
-
-def _clipped(name: str) -> str:
-    """Leave out the middle of a long name.
-
-    >>> _clipped("resnet_152_finetuned_on_imagenet_and_radiology_reports")
-    'resnet_152_finetuned…ogy_reports'
-    """
-    name = printable(name)
-    return name if len(name) <= _LONGEST_NAME else f"{name[:20]}…{name[-11:]}"
 
 
 def _command(text: str) -> Markup:
