@@ -24,7 +24,11 @@ import softcal as sc
 from softcal import cli
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# The changelog, which the build puts there, names options of earlier versions.
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").glob("*.md") if page.stem != "changelog"),
+]
 LEFT_OUT = "…"
 # Every command of these pages runs, also those whose output is not shown.
 COMPLETE = {"README", "quickstart", *(page.stem for page in PAGES if "walk_" in page.name)}

@@ -59,7 +59,7 @@ If SMECE is 0, the interval misses exactly as often as the [test](#test-level) r
   {percent(abs(ratio - 1))} {split} than softcal's interval (median of cells). It needs rows and random numbers.
 - **80% intervals** cover at least {percent(lower.min(), 0)} if SMECE is above 0 (standard error 2.3 percentage points).
 
-![Coverage of every cell: softcal's is near or above 95%, the plug-in interval's ranges from 0% to 100%](made/coverage.svg)
+![Coverage of every cell: softcal's is between {percent(cells.coverage.min(), 0)} and {percent(cells.coverage.max(), 0)}, the plug-in interval's from {percent(cells.naive_coverage.min(), 0)} to {percent(cells.naive_coverage.max(), 0)}](made/coverage.svg)
 """
 
 
