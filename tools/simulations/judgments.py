@@ -216,7 +216,7 @@ as {percent(cells.coverage_items_only.min())}.
 
 `benchmarks/raters.py` ([raters.csv](raters.csv)) simulates raters whose votes differ by a standard deviation of 0 to 1.5 on the logit
 scale. The true value is SMECE over new items and new raters. Of 396 cells, the table has {len(cells)} in random order, with
-{cells.samples.max():,} samples each. Cells have 200 to 20,000 items, 10 to 1,000 raters, and 2 to 10 votes per item.
+{cells.samples.max():,} samples each (standard error {100 * np.sqrt(0.0475 / cells.samples.max()):.1f} percentage points at 95%). Cells have 200 to 20,000 items, 10 to 1,000 raters, and 2 to 10 votes per item.
 
 {table(heads, rows)}
 
@@ -225,7 +225,7 @@ The width is relative to the standard deviation of SMECE over samples: {sizes[20
 ### Kinds of raters
 
 `benchmarks/rater_difference.py` ([rater_difference.csv](rater_difference.csv)) tests kinds of raters that do not differ. Each cell has
-{kinds.samples.max():,} studies (standard error 0.6 percentage points for a rate near 5%). The numbers of items, raters, and votes, and the seeds,
+{kinds.samples.max():,} studies (standard error {100 * np.sqrt(0.0475 / kinds.samples.max()):.1f} percentage points for a rate near 5%). The numbers of items, raters, and votes, and the seeds,
 are not those on which the method was chosen. Raters are equally and unequally active (log-normal, Zipf), they lean, rates are rare or
 extreme, and kinds rate different items in some cells.
 
