@@ -65,7 +65,7 @@ def labels(kind: str, p: Any, rng: np.random.Generator) -> Any:
 
 
 def calibrated(kind: str, rng: np.random.Generator, n: int, columns: int, values: int) -> Any:
-    """Return rows of a calibrated model, and the arguments of the audit for their labels.
+    """Return rows of a calibrated model, and their label.
 
     The values of the second column are halves of those of the first.
     """
@@ -79,8 +79,8 @@ def calibrated(kind: str, rng: np.random.Generator, n: int, columns: int, values
         y = np.choose(np.minimum(codes[0], 2), each)
     else:
         y = labels(kind, p, rng)
-    frame = pd.DataFrame({"p": p, "y": y} | {f"c{k}": codes[k] for k in range(columns)})
-    return frame, {"n_votes": 4} if kind == "4 votes" else {}
+    frame = pd.DataFrame({"p": p, "y": y, "votes": 4} | {f"c{k}": codes[k] for k in range(columns)})
+    return frame, sc.Shares("y", votes="votes") if kind == "4 votes" else "y"
 
 
 def familywise(kind: str, size: str) -> dict[str, Any]:
@@ -89,10 +89,10 @@ def familywise(kind: str, size: str) -> dict[str, Any]:
     false, tested = 0, 0
     for seed in range(runs):
         rng = np.random.default_rng([2727, KINDS.index(kind), n, seed])
-        frame, known = calibrated(kind, rng, n, columns, values)
+        frame, label = calibrated(kind, rng, n, columns, values)
         found = sc.audit(
-            frame, y_true="y", y_prob="p", by=[f"c{k}" for k in range(columns)], depth=depth,
-            min_rows=min_rows, level=LEVEL, draws=199, rng=seed, **known,
+            frame, y_true=label, y_prob="p", by=[f"c{k}" for k in range(columns)], depth=depth,
+            min_rows=min_rows, level=LEVEL, draws=199, rng=seed,
         )  # fmt: skip
         tested += len(found.segments)
         false += min(found.overall.pvalue, found.segments[0].pvalue) <= 1 - LEVEL
