@@ -288,6 +288,10 @@ def test_readme_example_runs() -> None:
     code = code.replace("from mylibrary import ece\n", "")
     code = code.replace('"conformance/cases"', repr(str(ROOT / "conformance" / "cases")))
     exec(code, names)  # noqa: S102
+    soft = [case for case in names["CASES"] if set(case["data"]["y"]) - {0, 1}]
+    assert all(case["id"].startswith("soft_labels") for case in soft)
+    assert len(soft) == 5
+    assert f"Five of these {len(names['CASES'])} cases have soft labels" in readme
     assert len(names["CASES"]) > 30
     for case in names["CASES"]:
         names["test_ece_is_certified"](case)

@@ -284,6 +284,15 @@ def test_bundled_data_set_is_scored_with_its_votes(tmp_path: Path) -> None:
     assert "--votes n_readers" in commands(path)[0]
 
 
+def test_several_files_are_counted_in_the_first_line(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path in paths:
+        path.write_text("y,p\n0,0.25\n1,0.75\n", encoding="utf-8")
+    both = softcal_here("inspect", *map(str, paths)).stdout
+    assert both.startswith("2 sources: 4 rows, 2 columns\n")
+    assert softcal_here("inspect", str(paths[0])).stdout.startswith("a.csv: 2 rows")
+
+
 def test_missing_file_is_an_error() -> None:
     done = softcal_here("inspect", "no such file.csv")
     assert done.returncode == 2

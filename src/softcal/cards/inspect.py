@@ -129,8 +129,9 @@ class InspectionCard(Card):
     def of(data: Sequence[str], found: Inspection) -> InspectionCard:
         """Return what the columns hold, and the commands for the files as they were named."""
         reading = (f"{option_of(k)} {quoted(v)}" for k, v in _reading(found).items())
+        source = found.place if len(data) == 1 else f"{len(data)} sources"
         return InspectionCard(
-            source=found.place, n=found.rows, columns=[_column(each) for each in found.columns],
+            source=source, n=found.rows, columns=[_column(each) for each in found.columns],
             others=found.names[len(found.columns) :],
             classes={spec: option_of(option) for spec, (option, _) in found.classes.items()},
             reading=" ".join(reading), roles=_roles(found),
