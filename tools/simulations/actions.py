@@ -28,7 +28,7 @@ def alarms() -> str:
             ["labels", "groups", "n", "runs", "false_groups", "false_rows", "day"], axis=1
         ).itertuples()
     ]  # fmt: skip
-    heads = ["labels", "groups a day", "rows of each", "false alarms, groups"]
+    heads = ["labels", "groups per day", "rows of each", "false alarms, groups"]
     return f"""## Alarms
 
 `Watch` raises a false alarm in at most {percent(still.watch.max())} of {
@@ -98,7 +98,7 @@ of days. The oracle knows the day on which the error begins, and tests the rows 
 drift of 5 percentage points (2 if events are rare; {
         groups.runs.max()
     } runs, [watch_groups.csv](watch_groups.csv)). With few large
-groups a day, an alarm takes many days, because each group is one step.
+groups per day, an alarm takes many days, because each group is one step.
 
 {table([*heads, "false alarms, rows as independent", "median day of the alarm"], by_group, left=3)}
 """

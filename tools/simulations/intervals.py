@@ -80,8 +80,8 @@ def bootstrap() -> str:
     noisy = both[both.label != "exact soft"]
     return f"""## Bootstrap
 
-Bootstrap intervals of rows miss the true error of calibrated models with 0/1 labels or votes: they contain it in
-at most {percent(noisy[noisy.curve == "calibrated"].percentile_coverage.max(), 0)} of data sets. The table shows coverage and mean width
+Bootstrap intervals of rows miss the true error of calibrated models with 0/1 labels or votes: the
+percentile interval contains it in {percent(noisy[noisy.curve == "calibrated"].percentile_coverage.max(), 0)} of data sets. The table shows coverage and mean width
 (U-shaped predictions, 15 bins; 200 data sets of 400 resamples each; [coverage_bootstrap.csv](coverage_bootstrap.csv), the last column
 [coverage.csv](coverage.csv)).
 
