@@ -154,7 +154,8 @@ def run(name: str) -> None:
     print(done.stdout, end="")
     printed = PRINTED / f"{name}.txt"
     if str(printed.relative_to(ROOT)) in entry["writes"]:
-        printed.write_text(done.stdout, encoding="utf-8")
+        lines = [line.rstrip() for line in done.stdout.splitlines()]
+        printed.write_text("\n".join(lines) + "\n", encoding="utf-8")
     record(entries, name)
 
 
