@@ -105,7 +105,8 @@ def main() -> None:
     try:
         names = names_of(peer)
     except Exception as error:  # the page shows why it did not run
-        result["missing"] = f"{type(error).__name__}: {error}"
+        # An ImportError ends with the path of a file, which is only of this machine.
+        result["missing"] = f"{type(error).__name__}: {str(error).partition(' (/')[0]}"
     else:
         result["answers"] = {title: asdict(said) for title, said in ask(peer, names).items()}
         result["rejections"] = rejection_rates(peer, names)
