@@ -110,7 +110,7 @@ def _check_installed(source: Path, folder: Path, loops: str) -> None:
     _run([python, ROOT / "tools" / "try_core.py", loops], bare, cwd=empty)
     for command in ("--help", *COMMANDS):
         said = _run([scripts / "softcal", command], bare, cwd=empty, code=2)
-        refuse_if("pip install 'softcal[cli]'" not in said, f"softcal {command} said: {said}")
+        refuse_if("pip install typer" not in said, f"softcal {command} said: {said}")
 
 
 def _run(
